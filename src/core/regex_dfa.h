@@ -1,0 +1,72 @@
+// Lazy deterministic automaton of a regular expression over code points.
+//
+// States are interned derivatives (Brzozowski 1964; Owens, Reppy, Turon 2009) with symbolic counters, so
+// nothing is unrolled or determinised before it is reached. See regex_expr.h for the expressions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace mw {
+
+// 0 = dead: no string is matched from here. Numbers are stable for the life of the automaton.
+using DfaState = uint32_t;
+
+// Bit c of lo (c < 64) or hi (bit c - 64) = ASCII c; other = ALL code points >= 0x80 (except surrogates).
+struct CharSet129 {
+  uint64_t lo = 0;
+  uint64_t hi = 0;
+  bool other = false;
+};
+
+// The largest set of code points leading to one live successor; see RegexDfa::widest.
+struct Chain {
+  CharSet129 set;
+  DfaState next = 0;
+};
+
+// Thread-safe: readers follow created transitions without a lock; states and transitions are created
+// under one mutex.
+class RegexDfa {
+ public:
+  // Reads the reverse Polish program of grammar/ir.py (to_program):
+  // 0 EMPTY | 1 EPSILON | 2 CHARS n lo hi ... | 3 CAT n | 4 ALT n | 5 REPEAT min max(-1=inf) | 6 AND n | 7 NOT.
+  // Returns nullptr and a message when the program is malformed.
+  static std::shared_ptr<RegexDfa> from_program(std::span<const int64_t> rpn, std::string* error);
+
+  RegexDfa(const RegexDfa&) = delete;
+  RegexDfa& operator=(const RegexDfa&) = delete;
+  ~RegexDfa();
+
+  DfaState start() const;
+  // Dead (0) exactly when nothing can match any more, also with AND and NOT. Surrogates are dead.
+  DfaState next(DfaState s, uint32_t code_point);
+  bool accepting(DfaState s) const;
+  // The state is exactly ALL (every continuation matches) after simplification.
+  bool is_universal(DfaState s) const;
+  // Is there a code point c in [lo, hi] (surrogates never count) with next(s, c) != 0?
+  bool any_live_in(DfaState s, uint32_t lo, uint32_t hi);
+  // Any live transition at all.
+  bool has_next(DfaState s);
+  // The largest set of code points (ASCII by count; `other` only if all non-ASCII agree) leading to one
+  // live successor; cached per state; empty set and next 0 when there is none.
+  const Chain& widest(DfaState s);
+  // ASCII code points with live transitions.
+  void live_ascii(DfaState s, uint64_t out[2]);
+  // Syntactic bounds, in code points, of the state's expression; max -1 = infinite.
+  int64_t min_length(DfaState s) const;
+  int64_t max_length(DfaState s) const;
+  // The start state's language: 1 empty, 0 not empty, -1 gave up after exploring max_states states.
+  int is_empty_within(size_t max_states);
+  size_t state_count() const;
+
+ private:
+  struct Impl;
+  explicit RegexDfa(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace mw
