@@ -1,0 +1,1 @@
+"""Constraints and what they lower to."""

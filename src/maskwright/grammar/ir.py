@@ -1,0 +1,353 @@
+"""The regular intermediate representation: what every regular front end lowers to and the core consumes.
+
+A node denotes a set of strings of code points (surrogates excluded: they have no UTF-8). Operators are those of extended
+regular expressions (Brzozowski, "Derivatives of Regular Expressions", JACM 11(4), 1964), with counted repeats kept symbolic.
+
+Nodes are immutable. Hash, nullability and size are computed once from the children, and comparison, pickling and printing go
+through the flat program, so that no operation recurses: a pattern nested 50,000 deep is as safe as a flat one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+Ranges = tuple[tuple[int, int], ...]
+
+MAX_CODE_POINT = 0x10FFFF
+SURROGATES = (0xD800, 0xDFFF)
+OP_EMPTY, OP_EPSILON, OP_CHARS, OP_CAT, OP_ALT, OP_REPEAT, OP_AND, OP_NOT = range(8)
+# Nested unions and concatenations are flattened only below this width: copying wide ones at every level would be quadratic.
+_FLATTEN_WIDTH = 32
+
+
+class Ir:
+    """Base of the nodes. `nullable`: the empty string belongs to the language; `size`: nodes of the term as a tree."""
+
+    __slots__ = ("_hash", "nullable", "size")
+    _hash: int
+    nullable: bool
+    size: int
+
+    @property
+    def children(self) -> tuple[Ir, ...]:
+        """The operands, in order."""
+        return ()
+
+    def _seal(self, key: object, nullable: bool, size: int) -> None:
+        object.__setattr__(self, "_hash", hash((type(self).__name__, key)))
+        object.__setattr__(self, "nullable", nullable)
+        object.__setattr__(self, "size", size)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Ir):
+            return NotImplemented
+        if self._hash != other._hash or self.size != other.size:
+            return False
+        return to_program(self) == to_program(other)
+
+    def __reduce__(self) -> tuple[Callable[[bytes], Ir], tuple[bytes]]:
+        return _from_bytes, (to_program(self).tobytes(),)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.size} nodes, {abs(self._hash) % 16**8:08x}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Chars(Ir):
+    """One code point out of `ranges`: inclusive, sorted, merged, without surrogates (`chars` makes any ranges so)."""
+
+    ranges: Ranges
+
+    def __post_init__(self) -> None:
+        self._seal(self.ranges, False, 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Cat(Ir):
+    """The parts one after the other; `EPSILON` is `Cat(())`."""
+
+    parts: tuple[Ir, ...]
+
+    def __post_init__(self) -> None:
+        self._seal(self.parts, all(p.nullable for p in self.parts), 1 + sum(p.size for p in self.parts))
+
+    @property
+    def children(self) -> tuple[Ir, ...]:
+        """The operands, in order."""
+        return self.parts
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Alt(Ir):
+    """Any of the parts; `EMPTY` is `Alt(())`."""
+
+    parts: tuple[Ir, ...]
+
+    def __post_init__(self) -> None:
+        self._seal(self.parts, any(p.nullable for p in self.parts), 1 + sum(p.size for p in self.parts))
+
+    @property
+    def children(self) -> tuple[Ir, ...]:
+        """The operands, in order."""
+        return self.parts
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Repeat(Ir):
+    """`body` between `min` and `max` times; `max` None has no bound."""
+
+    body: Ir
+    min: int
+    max: int | None
+
+    def __post_init__(self) -> None:
+        self._seal((self.body, self.min, self.max), self.min == 0 or self.body.nullable, 1 + self.body.size)
+
+    @property
+    def children(self) -> tuple[Ir, ...]:
+        """The operands, in order."""
+        return (self.body,)
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class And(Ir):
+    """Strings that belong to every part."""
+
+    parts: tuple[Ir, ...]
+
+    def __post_init__(self) -> None:
+        self._seal(self.parts, all(p.nullable for p in self.parts), 1 + sum(p.size for p in self.parts))
+
+    @property
+    def children(self) -> tuple[Ir, ...]:
+        """The operands, in order."""
+        return self.parts
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Not(Ir):
+    """All strings that do not belong to `body`."""
+
+    body: Ir
+
+    def __post_init__(self) -> None:
+        self._seal(self.body, not self.body.nullable, 1 + self.body.size)
+
+    @property
+    def children(self) -> tuple[Ir, ...]:
+        """The operands, in order."""
+        return (self.body,)
+
+
+EMPTY = Alt(())
+EPSILON = Cat(())
+ANY = Chars(((0, SURROGATES[0] - 1), (SURROGATES[1] + 1, MAX_CODE_POINT)))
+ALL = Repeat(ANY, 0, None)
+
+
+def merge_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Sorts and merges inclusive ranges and cuts surrogates out."""
+    merged: list[list[int]] = []
+    for lo, hi in sorted(ranges):
+        if merged and lo <= merged[-1][1] + 1:
+            merged[-1][1] = max(merged[-1][1], hi)
+        elif lo <= hi:
+            merged.append([lo, hi])
+    out: list[tuple[int, int]] = []
+    for lo, hi in merged:
+        if hi < SURROGATES[0] or lo > SURROGATES[1]:
+            out.append((lo, hi))
+            continue
+        if lo < SURROGATES[0]:
+            out.append((lo, SURROGATES[0] - 1))
+        if hi > SURROGATES[1]:
+            out.append((SURROGATES[1] + 1, hi))
+    return tuple(out)
+
+
+def negate_ranges(ranges: Ranges) -> Ranges:
+    """The other code points, without surrogates."""
+    out, at = [], 0
+    for lo, hi in ranges:
+        out.append((at, lo - 1))
+        at = hi + 1
+    out.append((at, MAX_CODE_POINT))
+    return merge_ranges(r for r in out if r[0] <= r[1])
+
+
+def intersect_ranges(left: Ranges, right: Ranges) -> Ranges:
+    """Code points of both, by a merge of the two sorted lists."""
+    out, i, j = [], 0, 0
+    while i < len(left) and j < len(right):
+        lo, hi = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
+        if lo <= hi:
+            out.append((lo, hi))
+        if left[i][1] < right[j][1]:
+            i += 1
+        else:
+            j += 1
+    return tuple(out)
+
+
+def chars(ranges: Iterable[tuple[int, int]]) -> Ir:
+    """One code point of any ranges; `EMPTY` where nothing is left without the surrogates."""
+    merged = merge_ranges(ranges)
+    return Chars(merged) if merged else EMPTY
+
+
+def one_of(letters: str) -> Ir:
+    """One of the characters of a string."""
+    return chars((ord(c), ord(c)) for c in letters)
+
+
+def literal(text: str) -> Ir:
+    """Exactly `text`; `EMPTY` where it holds a lone surrogate, which no output can."""
+    return concat(*(chars([(ord(c), ord(c))]) for c in text))
+
+
+def concat(*parts: Ir) -> Ir:
+    """The parts one after the other, in normal form."""
+    out: list[Ir] = []
+    for p in parts:
+        if isinstance(p, Alt) and not p.parts:
+            return EMPTY
+        if isinstance(p, Cat) and len(p.parts) <= _FLATTEN_WIDTH:
+            out.extend(p.parts)
+        else:
+            out.append(p)
+    return out[0] if len(out) == 1 else Cat(tuple(out)) if out else EPSILON
+
+
+def union(*parts: Ir) -> Ir:
+    """Any of the parts, in normal form: characters merged, duplicates dropped."""
+    ranges: list[tuple[int, int]] = []
+    out: dict[Ir, None] = {}
+    for p in parts:
+        for q in p.parts if isinstance(p, Alt) and len(p.parts) <= _FLATTEN_WIDTH else (p,):
+            if isinstance(q, Chars):
+                ranges.extend(q.ranges)
+            else:
+                out[q] = None
+    alternatives = [Chars(merge_ranges(ranges)), *out] if ranges else list(out)
+    return alternatives[0] if len(alternatives) == 1 else Alt(tuple(alternatives)) if alternatives else EMPTY
+
+
+def intersect(*parts: Ir) -> Ir:
+    """Strings of every part, in normal form."""
+    ranges: Ranges | None = None
+    out: dict[Ir, None] = {}
+    for p in parts:
+        for q in p.parts if isinstance(p, And) and len(p.parts) <= _FLATTEN_WIDTH else (p,):
+            if isinstance(q, Chars):
+                ranges = q.ranges if ranges is None else intersect_ranges(ranges, q.ranges)
+            elif q != ALL:
+                out[q] = None
+    if EMPTY in out or ranges == ():
+        return EMPTY
+    operands = [*out] if ranges is None else [Chars(ranges), *out]
+    return operands[0] if len(operands) == 1 else And(tuple(operands)) if operands else ALL
+
+
+def complement(body: Ir) -> Ir:
+    """All other strings."""
+    if isinstance(body, Not):
+        return body.body
+    return ALL if body == EMPTY else EMPTY if body == ALL else Not(body)
+
+
+def repeat(body: Ir, least: int = 0, most: int | None = None) -> Ir:
+    """`body` between `least` and `most` times, in normal form; the count stays symbolic."""
+    if most is not None and most < least:
+        return EMPTY
+    if most == 0 or body == EPSILON or (least == 0 and body == EMPTY):
+        return EPSILON
+    if body == EMPTY:
+        return EMPTY
+    if body.nullable:
+        least = 0
+    if (least, most) == (1, 1) or (most == 1 and body.nullable):
+        return body
+    if isinstance(body, Repeat) and body.min <= 1 and (body.max is None or most is None):
+        return Repeat(body.body, least, None)  # (r*){m,n}, (r+){m,}, (r{0,5})*: every count from the least up is reached
+    return Repeat(body, least, most)
+
+
+def optional(body: Ir) -> Ir:
+    """`body` or nothing."""
+    return body if body.nullable else repeat(body, 0, 1)
+
+
+def _emit(node: Ir, out: array[int]) -> None:
+    if isinstance(node, Chars):
+        out.extend((OP_CHARS, len(node.ranges)))
+        for lo, hi in node.ranges:
+            out.extend((lo, hi))
+    elif isinstance(node, Repeat):
+        out.extend((OP_REPEAT, node.min, -1 if node.max is None else node.max))
+    elif isinstance(node, Not):
+        out.append(OP_NOT)
+    elif not node.children and not isinstance(node, And):
+        out.append(OP_EMPTY if isinstance(node, Alt) else OP_EPSILON)
+    else:
+        out.extend((OP_CAT if isinstance(node, Cat) else OP_ALT if isinstance(node, Alt) else OP_AND, len(node.children)))
+
+
+def to_program(node: Ir) -> array[int]:
+    """The term in reverse Polish notation, as 64-bit integers, for the core.
+
+    `0` EMPTY | `1` EPSILON | `2` CHARS n lo hi ... (n ranges) | `3` CAT n | `4` ALT n | `5` REPEAT min max (-1: no bound) | `6` AND n | `7` NOT;
+    operands stand before their operator. Iterative, in O(size).
+    """
+    out: array[int] = array("q")
+    stack: list[tuple[Ir, bool]] = [(node, False)]
+    while stack:
+        top, done = stack.pop()
+        if done or not top.children:
+            _emit(top, out)
+            continue
+        stack.append((top, True))
+        stack.extend((child, False) for child in reversed(top.children))
+    return out
+
+
+def from_program(program: array[int]) -> Ir:
+    """The inverse of `to_program`."""
+    stack: list[Ir] = []
+    at = 0
+    while at < len(program):
+        op = program[at]
+        at += 1
+        if op in (OP_EMPTY, OP_EPSILON):
+            stack.append(EMPTY if op == OP_EMPTY else EPSILON)
+        elif op == OP_CHARS:
+            flat = program[at + 1 : at + 1 + 2 * program[at]]
+            at += 1 + len(flat)
+            stack.append(Chars(tuple(zip(flat[::2], flat[1::2], strict=True))))
+        elif op == OP_REPEAT:
+            stack.append(Repeat(stack.pop(), program[at], None if program[at + 1] < 0 else program[at + 1]))
+            at += 2
+        elif op == OP_NOT:
+            stack.append(Not(stack.pop()))
+        else:
+            kind: Any = {OP_CAT: Cat, OP_ALT: Alt, OP_AND: And}[op]
+            start = len(stack) - program[at]
+            at += 1
+            parts = tuple(stack[start:])
+            del stack[start:]
+            stack.append(kind(parts))
+    (term,) = stack
+    return term
+
+
+def _from_bytes(data: bytes) -> Ir:
+    program: array[int] = array("q")
+    program.frombytes(data)
+    return from_program(program)
