@@ -1,9 +1,10 @@
 """The regular intermediate representation: what every regular front end lowers to and the core consumes.
 
-A node denotes a set of strings of code points (surrogates excluded: they have no UTF-8). Operators are those of extended
-regular expressions (Brzozowski, "Derivatives of Regular Expressions", JACM 11(4), 1964), with counted repeats kept symbolic.
+A node denotes a set of strings of code points (surrogates excluded: they have no UTF-8). Operators are those of
+extended regular expressions (Brzozowski, "Derivatives of Regular Expressions", JACM 11(4), 1964), with counted repeats
+kept symbolic.
 
-Nodes are immutable. Hash, nullability and size are computed once from the children, and comparison, pickling and printing go
+Nodes are immutable. Hash, nullability and size are computed once from the children, and comparison and pickling go
 through the flat program, so that no operation recurses: a pattern nested 50,000 deep is as safe as a flat one.
 """
 
@@ -19,7 +20,7 @@ Ranges = tuple[tuple[int, int], ...]
 MAX_CODE_POINT = 0x10FFFF
 SURROGATES = (0xD800, 0xDFFF)
 OP_EMPTY, OP_EPSILON, OP_CHARS, OP_CAT, OP_ALT, OP_REPEAT, OP_AND, OP_NOT = range(8)
-# Nested unions and concatenations are flattened only below this width: copying wide ones at every level would be quadratic.
+# Nested operators are flattened only below this width: copying wide ones at every level would be quadratic.
 _FLATTEN_WIDTH = 32
 
 
@@ -276,7 +277,8 @@ def repeat(body: Ir, least: int = 0, most: int | None = None) -> Ir:
     if (least, most) == (1, 1) or (most == 1 and body.nullable):
         return body
     if isinstance(body, Repeat) and body.min <= 1 and (body.max is None or most is None):
-        return Repeat(body.body, least, None)  # (r*){m,n}, (r+){m,}, (r{0,5})*: every count from the least up is reached
+        # (r*){m,n}, (r+){m,}, (r{0,5})* and their like: every count from the least up is reached.
+        return Repeat(body.body, least, None)
     return Repeat(body, least, most)
 
 
@@ -297,14 +299,15 @@ def _emit(node: Ir, out: array[int]) -> None:
     elif not node.children and not isinstance(node, And):
         out.append(OP_EMPTY if isinstance(node, Alt) else OP_EPSILON)
     else:
-        out.extend((OP_CAT if isinstance(node, Cat) else OP_ALT if isinstance(node, Alt) else OP_AND, len(node.children)))
+        op = OP_CAT if isinstance(node, Cat) else OP_ALT if isinstance(node, Alt) else OP_AND
+        out.extend((op, len(node.children)))
 
 
 def to_program(node: Ir) -> array[int]:
     """The term in reverse Polish notation, as 64-bit integers, for the core.
 
-    `0` EMPTY | `1` EPSILON | `2` CHARS n lo hi ... (n ranges) | `3` CAT n | `4` ALT n | `5` REPEAT min max (-1: no bound) | `6` AND n | `7` NOT;
-    operands stand before their operator. Iterative, in O(size).
+    `0` EMPTY | `1` EPSILON | `2` CHARS n lo hi ... (n ranges) | `3` CAT n | `4` ALT n | `5` REPEAT min max (max -1: no
+    bound) | `6` AND n | `7` NOT; operands stand before their operator. Iterative, in O(size).
     """
     out: array[int] = array("q")
     stack: list[tuple[Ir, bool]] = [(node, False)]
