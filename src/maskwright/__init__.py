@@ -1,0 +1,135 @@
+"""Language model output that obeys a format exactly.
+
+Names are imported on first use: ``import maskwright`` itself loads neither numpy nor
+PyTorch, so that a command line or a server pays only for what it calls.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from maskwright.errors import (
+    ConstraintError,
+    GenerationError,
+    LarkError,
+    LimitError,
+    MaskwrightError,
+    RegexError,
+    SchemaError,
+    UnsatisfiableError,
+    VocabularyError,
+)
+
+if TYPE_CHECKING:
+    from maskwright.compiler import CompiledGrammar, compile
+    from maskwright.engine.load import load_model
+    from maskwright.engine.model import LanguageModel
+    from maskwright.engine.result import Chunk, Result
+    from maskwright.engine.sampling import Sampling
+    from maskwright.engine.transformers import TransformersModel
+    from maskwright.generation import (
+        agenerate,
+        astream,
+        generate,
+        generate_choice,
+        generate_json,
+        generate_regex,
+        stream,
+    )
+    from maskwright.grammar.choice import Choice
+    from maskwright.grammar.json_schema import JsonSchema
+    from maskwright.grammar.plan import CompileLimits
+    from maskwright.grammar.regex import Regex
+    from maskwright.logits import LogitsProcessor
+    from maskwright.masks import allocate_bitmask, apply_bitmask, apply_bitmask_, fill_bitmask
+    from maskwright.matcher import Matcher
+    from maskwright.vocabulary import Vocabulary
+
+__version__ = "0.1.0"
+
+__all__ = [
+    # generation
+    "generate",
+    "generate_json",
+    "generate_regex",
+    "generate_choice",
+    "stream",
+    "agenerate",
+    "astream",
+    "Result",
+    "Chunk",
+    "Sampling",
+    # models
+    "load_model",
+    "TransformersModel",
+    "LanguageModel",
+    # constraints
+    "JsonSchema",
+    "Regex",
+    "Choice",
+    # masks
+    "Vocabulary",
+    "compile",
+    "CompileLimits",
+    "CompiledGrammar",
+    "Matcher",
+    "allocate_bitmask",
+    "fill_bitmask",
+    "apply_bitmask",
+    "apply_bitmask_",
+    "LogitsProcessor",
+    # errors
+    "MaskwrightError",
+    "ConstraintError",
+    "SchemaError",
+    "RegexError",
+    "LarkError",
+    "UnsatisfiableError",
+    "LimitError",
+    "VocabularyError",
+    "GenerationError",
+]
+
+# The module of every name that is imported on first use, below this package.
+_LAZY = {
+    "generate": "generation",
+    "generate_json": "generation",
+    "generate_regex": "generation",
+    "generate_choice": "generation",
+    "stream": "generation",
+    "agenerate": "generation",
+    "astream": "generation",
+    "Result": "engine.result",
+    "Chunk": "engine.result",
+    "Sampling": "engine.sampling",
+    "load_model": "engine.load",
+    "TransformersModel": "engine.transformers",
+    "LanguageModel": "engine.model",
+    "JsonSchema": "grammar.json_schema",
+    "Regex": "grammar.regex",
+    "Choice": "grammar.choice",
+    "Vocabulary": "vocabulary",
+    "compile": "compiler",
+    "CompiledGrammar": "compiler",
+    "CompileLimits": "grammar.plan",
+    "Matcher": "matcher",
+    "allocate_bitmask": "masks",
+    "fill_bitmask": "masks",
+    "apply_bitmask": "masks",
+    "apply_bitmask_": "masks",
+    "LogitsProcessor": "logits",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
