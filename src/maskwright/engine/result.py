@@ -1,0 +1,121 @@
+"""What a generation gives back: the output, its probability, what it cost and how to repeat it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from maskwright.engine.model import LanguageModel
+    from maskwright.engine.sampling import Sampling
+
+__all__ = ["Chunk", "FinishReason", "Result", "Stats", "environment"]
+
+FinishReason = Literal["eos", "stop", "length", "constraint", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What one output cost. Times are in seconds, and of the whole batch where rows share a forward.
+
+    Attributes:
+        prompt_tokens: tokens of the prompt.
+        model_calls: forwards that this row took part in, the prompt's included.
+        drafted: tokens proposed without a decode step of their own (those the constraint determines).
+        accepted: how many of them stayed.
+        mask_seconds: time spent computing the masks of this row.
+        first_token_seconds: from the start of the run to the first token; None where there is none.
+        seconds: from the start of the run to the end of this row.
+        token_seconds: average time per token after the first; None below two tokens.
+    """
+
+    prompt_tokens: int
+    model_calls: int
+    drafted: int
+    accepted: int
+    mask_seconds: float
+    first_token_seconds: float | None
+    seconds: float
+    token_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One output.
+
+    Attributes:
+        text: the output; without the stop string, unless ``include_stop`` was asked for.
+        value: the text as the constraint's own kind of value (parsed JSON, the chosen item); the text itself where the
+            constraint has none, None where the output is not complete.
+        tokens: ids of the output, the EOS or the tokens of the stop string included.
+        finish_reason: ``eos`` the model ended it; ``constraint`` nothing else could follow; ``stop`` a stop string
+            came; ``length`` the budget ended it (valid all the same where there is a constraint); ``cancelled``.
+        valid: the text is a complete output of the constraint (always True without one).
+        logprob: log-probability of the tokens in nats under the model before masking and truncation, with logit bias
+            and at the temperature of the draw (1 for greedy). Where the constraint ends the output, it needs no EOS
+            and none is counted.
+        log_weight: sum of the logs of the probability mass that each mask left; 0 where masks removed nothing.
+            ``exp(log_weight)`` averaged over samples estimates the probability that the model, unmasked, obeys the
+            constraint within the budget; for one sample it is its importance weight.
+        stats: what it cost.
+        manifest: what is needed to repeat it: device, threads, versions, seed, parameters.
+    """
+
+    text: str
+    value: Any
+    tokens: list[int]
+    finish_reason: FinishReason
+    valid: bool
+    logprob: float
+    log_weight: float
+    stats: Stats
+    manifest: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a streamed output. Joined, the texts and tokens of all chunks are those of the result.
+
+    Attributes:
+        text: new text; no later chunk takes it back.
+        tokens: the ids that spell it.
+        value: the value of the finished output in the last chunk; None before.
+        closed: JSON pointers of the values that can no longer change: ``("",)``, the whole, in the last chunk of a
+            complete output.
+        result: the whole result in the last chunk; None before.
+    """
+
+    text: str
+    tokens: list[int]
+    value: Any = None
+    closed: tuple[str, ...] = ()
+    result: Result | None = None
+
+
+def environment(model: LanguageModel, sampling: Sampling) -> dict[str, Any]:
+    """The part of a manifest that all outputs of a run share."""
+    import numpy
+    import torch
+
+    import maskwright
+
+    return {
+        "model": model.name,
+        "device": str(model.device),
+        "threads": torch.get_num_threads(),
+        "versions": {
+            "maskwright": maskwright.__version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": numpy.__version__,
+        },
+        "sampling": {
+            "temperature": sampling.temperature,
+            "top_k": sampling.top_k,
+            "top_p": sampling.top_p,
+            "min_p": sampling.min_p,
+            "logit_bias": dict(sampling.logit_bias),
+        },
+    }
