@@ -1,0 +1,218 @@
+// Bases of regex states. A plain walk would visit every token that a wide class takes; instead, wherever a state loops
+// or counts over one set S of characters, the tokens in S* come from the class base of S, and only the exits are walked
+// (specs: prototype, design point 8 c and d).
+#include <algorithm>
+
+#include "bases.h"
+
+namespace mw {
+namespace {
+
+constexpr uint32_t kChainMinDescendants = 200;  // below this a plain walk is cheaper than a lookup
+constexpr int kChainMinSet = 6;
+
+int set_size(const CharSet129& s) {
+  return __builtin_popcountll(s.lo) + __builtin_popcountll(s.hi) + (s.other ? 64 : 0);
+}
+
+CharSet129 without_json_syntax(CharSet129 s) {
+  s.lo &= ~0xffffffffull;          // control characters
+  s.lo &= ~(1ull << '"');
+  s.hi &= ~(1ull << ('\\' - 64));
+  return s;
+}
+
+bool in_set(const CharSet129& s, uint8_t b) {
+  return b >= 0x80 ? s.other : ((b < 64 ? s.lo >> b : s.hi >> (b - 64)) & 1u) != 0;
+}
+
+bool covers(const CharSet129& big, const CharSet129& small) {
+  return (small.lo & ~big.lo) == 0 && (small.hi & ~big.hi) == 0 && (big.other || !small.other);
+}
+
+}  // namespace
+
+class RegexBaseBuilder {
+ public:
+  RegexBaseBuilder(BaseStore& store, RegexDfa& dfa, Transport transport)
+      : store_(store), trie_(store.trie()), dfa_(dfa), json_(transport != Transport::Raw),
+        any_escapes_(transport == Transport::JsonAny) {}
+
+  std::unique_ptr<RegexBase> build(TrieNode node, DfaState state) {
+    start_ = node;
+    out_ = std::make_unique<RegexBase>();
+    stack_.push_back({node, 0, state});
+    while (!stack_.empty()) {
+      const At at = stack_.back();
+      stack_.pop_back();
+      if (at.sub != 0 || !take_chain(at.node, at.state)) walk_children(at);
+    }
+    out_->stay = TokenSet(std::move(stay_), store_.vocab_size());
+    if (!words_.empty()) merge_words();
+    out_->close = TokenSet(std::move(close_), store_.vocab_size());
+    return std::move(out_);
+  }
+
+ private:
+  struct At {
+    TrieNode node;
+    Sub sub;
+    DfaState state;
+  };
+
+  void walk_children(const At& at) {
+    for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c)
+      step(c, trie_.byte(c), at.sub, at.state);
+  }
+
+  // Reads one byte into trie node c.
+  void step(TrieNode c, uint8_t b, Sub sub, DfaState state) {
+    const Decoded d = json_ ? decode_json(sub, b, any_escapes_) : decode_utf8(sub, b);
+    if (d.kind == Decoded::Dead) return;
+    if (d.kind == Decoded::Quote) {
+      if (!dfa_.accepting(state)) return;
+      for (TokenId t : trie_.tokens(c)) close_.push_back(t);
+      if (trie_.child_count(c)) out_->members_.push_back({c, 0});
+      return;
+    }
+    if (d.kind == Decoded::Partial) {
+      if (partial_is_live(d.value, any_escapes_,
+                          [&](uint32_t lo, uint32_t hi) { return dfa_.any_live_in(state, lo, hi); }))
+        reach(c, d.value, state);
+      return;
+    }
+    const DfaState next = dfa_.next(state, d.value);
+    if (next != 0) reach(c, 0, next);
+  }
+
+  void reach(TrieNode c, Sub sub, DfaState state) {
+    for (TokenId t : trie_.tokens(c)) stay_.push_back(t);
+    if (trie_.child_count(c) == 0) return;
+    if (!json_ && sub == 0 && dfa_.accepting(state)) out_->members_.push_back({c, 0});
+    if (json_ || sub != 0 || dfa_.has_next(state)) stack_.push_back({c, sub, state});
+  }
+
+  // Where the state runs over one set S of characters: all of S* at once, then only what leaves it.
+  bool take_chain(TrieNode node, DfaState state) {
+    if (trie_.descendants(node) < kChainMinDescendants) return false;
+    const Chain& widest = dfa_.widest(state);
+    const CharSet129 set = json_ ? without_json_syntax(widest.set) : widest.set;
+    if (set_size(set) < kChainMinSet) return false;
+    const ClassBase& base = store_.run(node, set);
+    // Depth in trie nodes, not in tokens: a run may be no token itself, yet lead to one.
+    const uint32_t deepest = std::max(base.stay.max_chars(), static_cast<uint32_t>(base.nodes.size() - 1));
+    const std::vector<DfaState> states = follow(state, set, deepest);
+    const auto last = static_cast<uint32_t>(states.size() - 1);
+    if (last == 0) return false;
+    add(base.stay.up_to(last));
+    leave(base, set, states);
+    if (last < deepest) go_on_from(base, set, states[last], last);
+    if (!json_) accept_run(base, states, node);
+    return true;
+  }
+
+  // States after 0, 1, 2, ... characters of S, as long as all of S leads to one live state.
+  std::vector<DfaState> follow(DfaState state, const CharSet129& set, uint32_t most) {
+    std::vector<DfaState> states{state};
+    while (states.size() <= most) {
+      const Chain& chain = dfa_.widest(states.back());
+      if (chain.next == 0 || !covers(chain.set, set)) break;
+      states.push_back(chain.next);
+      if (chain.next == states[states.size() - 2]) states.resize(most + 1, chain.next);
+    }
+    return states;
+  }
+
+  void leave(const ClassBase& base, const CharSet129& set, const std::vector<DfaState>& states) {
+    const auto last = static_cast<uint32_t>(states.size() - 1);
+    std::vector<std::array<uint64_t, 2>> live(states.size());
+    for (size_t k = 0; k < states.size(); ++k) {
+      if (k > 0 && states[k] == states[k - 1]) live[k] = live[k - 1];
+      else dfa_.live_ascii(states[k], live[k].data());
+    }
+    for (unsigned b = 0; b < 256; ++b) {
+      const auto byte = static_cast<uint8_t>(b);
+      if (base.exits[b].empty() || in_set(set, byte)) continue;
+      const bool syntax = json_ && (byte == '"' || byte == '\\');
+      for (const ClassBase::Exit& exit : base.exits[b]) {
+        if (exit.chars > last) continue;
+        const bool may = syntax || byte >= 0x80 || ((live[exit.chars][byte / 64] >> (byte % 64)) & 1u) != 0;
+        if (may) step(exit.child, byte, 0, states[exit.chars]);
+      }
+    }
+  }
+
+  // The chain ended before the longest run of S: the nodes at its end go on by single characters.
+  void go_on_from(const ClassBase& base, const CharSet129& set, DfaState state, uint32_t chars) {
+    if (chars >= base.nodes.size()) return;
+    for (TrieNode n : base.nodes[chars])
+      for (TrieNode c = trie_.first_child(n), e = c + trie_.child_count(n); c < e; ++c)
+        if (in_set(set, trie_.byte(c))) step(c, trie_.byte(c), 0, state);
+  }
+
+  void accept_run(const ClassBase& base, const std::vector<DfaState>& states, TrieNode node) {
+    RegexBase::Run run{&base, {}};
+    for (uint32_t k = 0; k < states.size() && k < base.nodes.size(); ++k)
+      if (dfa_.accepting(states[k]) && (k > 0 || node != start_)) run.chars.push_back(k);
+    // At k = 0 the node itself was reached by step(), which has recorded it.
+    if (!run.chars.empty() && run.chars.front() == 0) run.chars.erase(run.chars.begin());
+    if (!run.chars.empty()) out_->runs_.push_back(std::move(run));
+  }
+
+  void add(const TokenSet& set) {
+    if (!set.dense()) {
+      stay_.insert(stay_.end(), set.list().begin(), set.list().end());
+      return;
+    }
+    if (words_.empty()) words_.assign(set.words().size(), 0);
+    for (size_t i = 0; i < words_.size(); ++i) words_[i] |= set.words()[i];
+  }
+
+  void merge_words() {
+    std::vector<TokenId> tokens(out_->stay.list());
+    for (size_t i = 0; i < words_.size(); ++i) {
+      uint32_t w = words_[i];
+      if (out_->stay.dense()) w |= out_->stay.words()[i];
+      for (; w != 0; w &= w - 1) tokens.push_back(static_cast<TokenId>(32 * i) + static_cast<TokenId>(__builtin_ctz(w)));
+    }
+    std::sort(tokens.begin(), tokens.end());
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+    out_->stay = TokenSet(std::move(tokens), store_.vocab_size());
+  }
+
+  BaseStore& store_;
+  const TokenTrie& trie_;
+  RegexDfa& dfa_;
+  bool json_, any_escapes_;
+  TrieNode start_ = 0;
+  std::unique_ptr<RegexBase> out_;
+  std::vector<At> stack_;
+  std::vector<TokenId> stay_, close_;
+  Words words_;
+};
+
+ExitTrie& RegexBase::exits(const TokenTrie& trie) const {
+  std::call_once(once_, [&] {
+    for (const Run& run : runs_)
+      for (uint32_t k : run.chars)
+        for (TrieNode n : run.base->nodes[k])
+          if (trie.child_count(n)) members_.push_back({n, 0});
+    std::sort(members_.begin(), members_.end(), [](const auto& a, const auto& b) { return a.node < b.node; });
+    exits_ = std::make_unique<ExitTrie>(trie, std::move(members_));
+  });
+  return *exits_;
+}
+
+const RegexBase& RegexBases::get(BaseStore& store, TrieNode node, DfaState state) {
+  const uint64_t key = (static_cast<uint64_t>(node) << 32) | state;
+  {
+    const std::shared_lock lock(mutex_);
+    const auto it = bases_.find(key);
+    if (it != bases_.end()) return *it->second;
+  }
+  auto made = RegexBaseBuilder(store, *dfa_, transport_).build(node, state);
+  const std::unique_lock lock(mutex_);
+  return *bases_.try_emplace(key, std::move(made)).first->second;
+}
+
+}  // namespace mw

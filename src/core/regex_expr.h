@@ -1,0 +1,136 @@
+// Hash-consed regular expressions with intersection, complement and symbolic counters, and their derivatives.
+//
+// Expressions are kept in a normal form by their constructors (similarity, Brzozowski 1964; Owens, Reppy,
+// Turon, "Regular-expression derivatives re-examined", 2009): concatenations nest to the right, unions and
+// intersections are sorted sets, members of a union with the same first factor share it (p.q | p.r = p.(q|r)),
+// so a union of words is a trie, and counted neighbours join (x{1,3}.t | x{2,5}.t = x{1,5}.t). A derivative is
+// collected as a set of linear forms with their continuations (Antimirov 1996), without recursion except
+// through intersection and complement, whose nesting the program reader limits.
+//
+// Not thread-safe: RegexDfa holds its mutex around every call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "regex_chars.h"
+
+namespace mw {
+
+using ExprId = uint32_t;
+
+enum class Op : uint8_t { kEmpty, kEpsilon, kChars, kCat, kOr, kAnd, kNot, kRepeat };
+
+// Does the language have a member? Without AND and NOT it has, unless the expression is EMPTY.
+enum class Life : uint8_t { kUnknown, kLive, kDead };
+
+inline constexpr int64_t kInfinite = INT64_MAX;
+inline constexpr ExprId kEmptyExpr = 0;
+inline constexpr ExprId kEpsilonExpr = 1;
+inline constexpr ExprId kAnyExpr = 2;  // every code point
+inline constexpr ExprId kAllExpr = 3;  // every text
+
+struct Expr {
+  uint64_t hash = 0;
+  uint64_t first = 0;     // classes modulo 64 a match can begin with (superset)
+  int64_t lo = 0;         // kRepeat: counts
+  int64_t hi = 0;         // kRepeat: kInfinite = no limit
+  int64_t min_len = 0;    // code points; lower bound
+  int64_t max_len = 0;    // upper bound, kInfinite = none
+  uint32_t a = 0;         // kChars: set | kCat: head | kOr, kAnd: first member in the pool | kNot, kRepeat: body
+  uint32_t b = 0;         // kCat: tail | kOr, kAnd: number of members
+  Op op = Op::kEmpty;
+  bool nullable = false;
+  bool boolean = false;   // contains AND or NOT
+  Life life = Life::kUnknown;
+};
+
+class ExprPool {
+ public:
+  explicit ExprPool(uint32_t n_classes);
+
+  const Expr& operator[](ExprId e) const { return exprs_[e]; }
+  size_t size() const { return exprs_.size(); }
+  ClassSets& sets() { return sets_; }
+  void set_life(ExprId e, Life life) { exprs_[e].life = life; }
+
+  ExprId chars(uint32_t set);
+  ExprId cat(ExprId a, ExprId b);
+  ExprId any_of(std::span<const ExprId> members) { return any_of(members, 0); }
+  ExprId all_of(std::span<const ExprId> members);
+  ExprId complement(ExprId e);
+  ExprId repeat(ExprId e, int64_t lo, int64_t hi);
+  // What may follow a code point of the class: Brzozowski's derivative.
+  ExprId derivative(ExprId e, uint32_t cls);
+
+ private:
+  struct Counted {  // e = base{lo,hi}
+    ExprId base;
+    int64_t lo;
+    int64_t hi;
+  };
+  struct Linear {  // a member of a union: head.rest, the head not a concatenation
+    ExprId head;
+    ExprId rest;
+    auto operator<=>(const Linear&) const = default;
+  };
+  struct Union;  // the members of a union being built
+  struct Pending {  // derivative(e).then is still to be collected
+    ExprId e;
+    ExprId then;
+  };
+
+  bool starts_with(ExprId e, uint32_t cls) const { return ((exprs_[e].first >> (cls & 63)) & 1) != 0; }
+  bool is_empty(ExprId e) const { return e == kEmptyExpr || exprs_[e].life == Life::kDead; }
+  Counted counted(ExprId e) const;
+  Linear split(ExprId e) const;
+  ExprId cat_factor(ExprId head, ExprId tail);
+  bool flatten_repeat(ExprId& e, int64_t& lo, int64_t& hi) const;
+  bool strip_inner_stars(ExprId& e);
+
+  ExprId any_of(std::span<const ExprId> members, int depth);
+  void add_member(Union& u, ExprId e) const;
+  bool factor_heads(Union& u, int depth);
+  Linear factor_group(std::span<const Linear> group, int depth);
+  bool merge_counts(Union& u);
+  bool merge_chars(Union& u);
+  bool absorb_epsilon(Union& u);
+  ExprId finish_union(Union& u);
+  ExprId finish_intersection(std::vector<ExprId>& members);
+  bool has_complement_pair(std::span<const ExprId> sorted) const;
+
+  void derive_step(Pending p, uint32_t cls);
+  ExprId derive_boolean(ExprId e, uint32_t cls);
+
+  Expr make(Op op, uint32_t a, uint32_t b, int64_t lo, int64_t hi) const;
+  void describe_cat(Expr& x) const;
+  void describe_members(Expr& x, std::span<const ExprId> members) const;
+  void describe_repeat(Expr& x) const;
+  ExprId intern(Expr x, std::span<const ExprId> members);
+  bool same(const Expr& x, const Expr& y, std::span<const ExprId> members) const;
+  void grow_table();
+  ExprId intern_set(Op op, std::span<const ExprId> sorted);
+
+  ClassSets sets_;
+  std::vector<Expr> exprs_;
+  std::vector<ExprId> pool_;      // members of unions and intersections
+  std::vector<uint32_t> table_;   // open addressing, kNoExpr = free
+  std::vector<ExprId> spine_;     // scratch of cat
+  std::vector<Pending> pending_;  // scratch of derivative, used as a stack across its recursion
+  std::vector<ExprId> terms_;     // likewise
+};
+
+// The expression of a reverse Polish program (see RegexDfa::from_program).
+struct RegexSource {
+  std::unique_ptr<CharPartition> partition;
+  std::unique_ptr<ExprPool> pool;
+  ExprId root = kEmptyExpr;
+};
+
+// False and a message when the program is malformed.
+bool read_program(std::span<const int64_t> rpn, RegexSource& out, std::string* error);
+
+}  // namespace mw
