@@ -19,6 +19,7 @@ from maskwright.errors import VocabularyError
 
 __all__ = ["TokenDecoder", "compile_decoder"]
 
+_MAX_DEPTH = 50
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _OWN_TOKENS = "Pass the bytes of each token instead: Vocabulary(tokens, eos_ids=...)"
 
@@ -96,16 +97,18 @@ def compile_decoder(decoder: object, pre_tokenizer: object = None) -> TokenDecod
 
 def _flatten(value: object, name: str, members: str) -> list[tuple[str, dict[str, Any]]]:
     """The steps of (nested) ``Sequence`` values in order, each with its place in the JSON."""
-    todo, flat = [(name, value)], []
+    todo, flat = [(name, value, 0)], []
     while todo:
-        place, step = todo.pop()
+        place, step, depth = todo.pop()
+        if depth > _MAX_DEPTH:
+            raise VocabularyError(f"the {name} is nested more than {_MAX_DEPTH} deep", location=name)
         if not isinstance(step, dict) or not isinstance(step.get("type"), str):
             raise VocabularyError(f"the {name} is not an object with a type", location=place)
         if step["type"] == "Sequence":
             inner = step.get(members)
             if not isinstance(inner, list):
                 raise VocabularyError(f"a Sequence has no list of {members}", location=place)
-            todo += [(f"{place}/{members}/{i}", inner[i]) for i in reversed(range(len(inner)))]
+            todo += [(f"{place}/{members}/{i}", inner[i], depth + 1) for i in reversed(range(len(inner)))]
         else:
             flat.append((place, step))
     return flat
@@ -197,10 +200,9 @@ class _Chain:
             raise VocabularyError(
                 "Replace by anything but a plain string is not supported", location=place, hint=_OWN_TOKENS
             )
-        if self.last or (self.joined and len(old) > 1):  # what it replaces may be spelled by several tokens
+        if self.last or (self.joined and len(old) != 1):  # what it replaces may be spelled by several tokens
             raise self._refuse("Replace over joined tokens", place)
-        if old:  # an empty pattern matches nowhere
-            self.steps.append(_replace(old, new))
+        self.steps.append(_replace(old, new))
 
     def metaspace(self, step: dict[str, Any], place: str) -> None:
         if self.last or self.joined:
