@@ -194,7 +194,21 @@ RESERVED = (
 )
 RESERVED += "<|unused001|> <|placeholder1|> <|dummy_3|> <SPECIAL_20> <|reserved_200000|> <extra_id_0> [PAD151936] "
 RESERVED += ">>UNUSED_219<< <｜place▁holder▁no▁0｜>"
-ORDINARY = "<think> <table> [1] <1> <unused> unused1 <unused0 <|fim_pad|> <h1> <special> [INST] <0x41> <pad>".split()
+ORDINARY = [
+    "<think>",
+    "<table>",
+    "[1]",
+    "<1>",
+    "<unused>",
+    "unused1",
+    "<unused0",
+    "<|fim_pad|>",
+    "<h1>",
+    "<special>",
+    "[INST]",
+    "<0x41>",
+    "<pad>",
+]
 
 
 def test_reserved_tokens() -> None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from assets import TOKENIZERS, tokenizer_folder
 from tokenizers import Tokenizer
 
+from assets import TOKENIZERS, tokenizer_folder
 from maskwright import Vocabulary
 
 slow = pytest.mark.slow
