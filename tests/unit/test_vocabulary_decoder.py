@@ -189,30 +189,18 @@ def test_added_tokens() -> None:
     assert over.special_ids == {0, 9}
 
 
-RESERVED = (
-    "<unused0> <unused99> [unused1] [UNUSED_TOKEN_141] <|reserved_special_token_247|> <reserved_106> <|extra_7|> "
-)
-RESERVED += "<|unused001|> <|placeholder1|> <|dummy_3|> <SPECIAL_20> <|reserved_200000|> <extra_id_0> [PAD151936] "
-RESERVED += ">>UNUSED_219<< <｜place▁holder▁no▁0｜>"
-ORDINARY = [
-    "<think>",
-    "<table>",
-    "[1]",
-    "<1>",
-    "<unused>",
-    "unused1",
-    "<unused0",
-    "<|fim_pad|>",
-    "<h1>",
-    "<special>",
-    "[INST]",
-    "<0x41>",
-    "<pad>",
-]
+RESERVED = """
+<unused0> <unused99> [unused1] [UNUSED_TOKEN_141] <|reserved_special_token_247|> <reserved_106> <|extra_7|>
+<|unused001|> <|placeholder1|> <|dummy_3|> <SPECIAL_20> <|reserved_200000|> <extra_id_0> [PAD151936]
+>>UNUSED_219<< <｜place▁holder▁no▁0｜>
+"""
+ORDINARY = """
+<think> <table> [1] <1> <unused> unused1 <unused0 <|fim_pad|> <h1> <special> [INST] <0x41> <pad>
+"""
 
 
 def test_reserved_tokens() -> None:
-    made = tokenizer([*RESERVED.split(), *ORDINARY, "<eos>"], decoders.Fuse())
+    made = tokenizer([*RESERVED.split(), *ORDINARY.split(), "<eos>"], decoders.Fuse())
     eos = made.get_vocab_size() - 1
     found = Vocabulary.from_tokenizer(made, eos_ids=[eos])
     assert found.special_ids == {*range(len(RESERVED.split())), eos}

@@ -138,7 +138,7 @@ def test_special_tokens_of_the_config(tmp_path: Path) -> None:
         "unk_token": None,
         "additional_special_tokens": ["ab"],
     }
-    save(tmp_path, tokenizer_config=config)
+    save(tmp_path, tokenizer_config={**config, "additional_special_tokens": ["ab"]})
     assert Vocabulary.from_tokenizer(tmp_path).special_ids == {1, 2, 4, 5, 6}
     save(tmp_path, tokenizer_config={"eos_token": "</s>", "extra_special_tokens": {"thought": "<think>"}})
     assert Vocabulary.from_tokenizer(tmp_path).special_ids == {3, 4, 5, 6}
