@@ -13,6 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from maskwright.engine.result import Result
 
 __all__ = [
@@ -109,6 +111,7 @@ class GenerationError(MaskwrightError):
     Args:
         message: what happened, a sentence without its full stop.
         result: what was generated until then; None where nothing was.
+        results: the results of all rows, in order, where this row was one of a batch.
         location: see :class:`MaskwrightError`.
         hint: see :class:`MaskwrightError`.
     """
@@ -118,8 +121,10 @@ class GenerationError(MaskwrightError):
         message: str,
         *,
         result: Result | None = None,
+        results: Sequence[Result] = (),
         location: str | None = None,
         hint: str | None = None,
     ) -> None:
         super().__init__(message, location=location, hint=hint)
         self.result = result
+        self.results = tuple(results)

@@ -77,7 +77,7 @@ class Stream:
         counter = np.array([0, 0, position & _WORD, self.request & _WORD], dtype=np.uint64)
         raw = np.random.Philox(key=self._key, counter=counter).random_raw(count)
         # 52 bits and a half: neither 0 nor 1 can come out, whose logarithms are infinite or zero.
-        uniform: npt.NDArray[np.float64] = ((raw >> np.uint64(12)) + 0.5) * 2.0**-52
+        uniform: npt.NDArray[np.float64] = ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
         return uniform
 
     def gumbels(self, position: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

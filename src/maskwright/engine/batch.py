@@ -1,0 +1,93 @@
+"""Running any number of requests: some rows at a time, values parsed, refused values drawn again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from maskwright.engine.decode import Decoder
+from maskwright.engine.requests import Rules
+from maskwright.engine.result import Result, environment
+from maskwright.engine.rng import Stream, derive
+from maskwright.engine.sampling import Sampling
+
+if TYPE_CHECKING:
+    from maskwright.engine.model import LanguageModel
+    from maskwright.engine.row import Request, Row
+    from maskwright.errors import GenerationError
+
+__all__ = ["Outcome", "outcome", "run_requests"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a request.
+
+    Attributes:
+        result: the output.
+        error: why its row failed; None if it did not.
+        refusal: what a check that no mask can make (a validator function) says against the value; None if nothing.
+    """
+
+    result: Result
+    error: GenerationError | None
+    refusal: ValueError | None
+
+
+def run_requests(model: LanguageModel, requests: Sequence[Request], how: Rules, retries: int = 0) -> list[Outcome]:
+    """Runs requests to their ends.
+
+    Args:
+        model: the language model.
+        requests: any number.
+        how: the rules of the call.
+        retries: how often to draw an output again whose value is refused; at temperature 1 if the call is greedy.
+
+    Returns:
+        One outcome per request, in order.
+
+    Raises:
+        GenerationError: a request can not be generated; raised before any runs.
+    """
+    outcomes = _run(model, requests, how, how.sampling)
+    again = replace(how.sampling, temperature=1.0) if how.sampling.greedy else how.sampling
+    for attempt in range(1, retries + 1):
+        refused = [at for at, out in enumerate(outcomes) if out.refusal is not None]
+        if not refused or how.cancelled():
+            break
+        fresh = _run(model, [_reseeded(requests[at], attempt) for at in refused], how, again)
+        for at, out in zip(refused, fresh, strict=True):
+            outcomes[at] = out
+    return outcomes
+
+
+def _reseeded(request: Request, attempt: int) -> Request:
+    """The request with other random numbers; negative indices are never those of samples."""
+    stream = request.stream
+    return replace(request, stream=Stream(derive(stream.seed, -attempt), stream.request))
+
+
+def _run(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling: Sampling) -> list[Outcome]:
+    size = how.batch_size
+    # All are checked before any runs: the last of a long list must not fail after an hour.
+    decoders = [
+        Decoder(model, requests[at : at + size], sampling, how.cancelled) for at in range(0, len(requests), size)
+    ]
+    manifest, outcomes = environment(model, sampling), []
+    for decoder in decoders:
+        decoder.run()
+        outcomes += [outcome(row, manifest) for row in decoder.rows]
+    return outcomes
+
+
+def outcome(row: Row, manifest: Mapping[str, Any]) -> Outcome:
+    """The outcome of an ended row, with the value that its text stands for."""
+    result, constraint = row.result(manifest), row.request.constraint
+    parse = None if constraint is None else getattr(constraint.constraint, "parse", None)
+    if not result.valid or parse is None:
+        return Outcome(result, row.error, None)
+    try:
+        return Outcome(replace(result, value=parse(result.text)), None, None)
+    except ValueError as refusal:
+        return Outcome(replace(result, valid=False, value=None), None, refusal)

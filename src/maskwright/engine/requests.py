@@ -1,0 +1,198 @@
+"""From what a caller writes (prompts, rules, seeds) to the rows of a decoder."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from maskwright.engine.rng import Stream, derive, fresh_seed
+from maskwright.engine.row import Request
+from maskwright.engine.sampling import Sampling
+from maskwright.errors import GenerationError
+
+if TYPE_CHECKING:
+    from maskwright.compiler import CompiledGrammar
+    from maskwright.engine.model import LanguageModel
+    from maskwright.grammar.plan import Cancel, Constraint
+
+__all__ = ["Prompt", "Rules", "build_requests", "compile_for", "encode_prompt", "is_one_prompt", "rules"]
+
+Chat: TypeAlias = Sequence[Mapping[str, str]]
+Prompt: TypeAlias = "str | Chat"
+
+# Without max_tokens: enough for a page of text, little enough that a model which rambles comes back.
+_DEFAULT_MAX_TOKENS = 512
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a call generates, checked.
+
+    Attributes:
+        sampling: temperature 0 for greedy.
+        n: samples per prompt.
+        max_tokens: None for 512, or what the context leaves where that is less.
+        stops: stop strings.
+        include_stop: whether texts keep theirs.
+        seeds: one per prompt, or one for all.
+        batch_size: the most rows that share a forward.
+        cancelled: asked before every step.
+    """
+
+    sampling: Sampling
+    n: int
+    max_tokens: int | None
+    stops: tuple[str, ...]
+    include_stop: bool
+    seeds: int | tuple[int, ...]
+    batch_size: int
+    cancelled: Callable[[], bool]
+
+
+def rules(
+    *,
+    sampling: Sampling | None = None,
+    strategy: Literal["sample", "greedy"] | None = None,
+    n: int = 1,
+    max_tokens: int | None = None,
+    stop: str | Sequence[str] = (),
+    include_stop: bool = False,
+    seed: int | Sequence[int] | None = None,
+    batch_size: int = 32,
+    cancel: Cancel | None = None,
+) -> Rules:
+    """Checks the arguments that all generating functions share.
+
+    Raises:
+        ValueError: a value out of range, or n greedy outputs, which would all be the same.
+        TypeError: a value of a wrong type.
+    """
+    if strategy not in (None, "sample", "greedy"):
+        raise ValueError(f"strategy is {strategy!r}; it must be 'sample' or 'greedy'")
+    if sampling is not None and not isinstance(sampling, Sampling):
+        raise TypeError(f"sampling must be a Sampling, not {type(sampling).__name__}")
+    chosen = sampling or Sampling()
+    if strategy == "greedy" or (strategy is None and sampling is None and seed is None):
+        chosen = replace(chosen, temperature=0.0)
+    if n > 1 and chosen.greedy:
+        raise ValueError(f"n is {n}, but greedy outputs of one prompt are all the same; pass sampling= or seed=")
+    return Rules(
+        sampling=chosen,
+        n=_at_least("n", n, 1),
+        max_tokens=None if max_tokens is None else _at_least("max_tokens", max_tokens, 0),
+        stops=_stops(stop),
+        include_stop=include_stop,
+        seeds=_seeds(seed),
+        batch_size=_at_least("batch_size", batch_size, 1),
+        cancelled=cancel.is_set if cancel is not None else lambda: False,
+    )
+
+
+def _at_least(name: str, value: int, least: int) -> int:
+    if operator.index(value) < least:
+        raise ValueError(f"{name} is {value}; it must be at least {least}")
+    return value
+
+
+def _stops(stop: str | Sequence[str]) -> tuple[str, ...]:
+    stops = (stop,) if isinstance(stop, str) else tuple(stop)
+    for text in stops:
+        if not isinstance(text, str):
+            raise TypeError(f"a stop string is {text!r}, not a str")
+        if not text:
+            raise ValueError("a stop string is empty; every text would end at once")
+    return stops
+
+
+def _seeds(seed: int | Sequence[int] | None) -> int | tuple[int, ...]:
+    if seed is None:
+        return fresh_seed()
+    if isinstance(seed, Sequence):
+        return tuple(operator.index(s) for s in seed)
+    return operator.index(seed)
+
+
+def is_one_prompt(prompt: object) -> bool:
+    """Whether this is a text or a chat; False for a list of such.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(prompt, str):
+        return True
+    if not isinstance(prompt, Sequence) or isinstance(prompt, bytes):
+        raise TypeError(f"a prompt is a str or a list of messages, not {type(prompt).__name__}")
+    messages = [isinstance(item, Mapping) for item in prompt]
+    if any(messages) and not all(messages):
+        raise TypeError("a chat is a list of messages (dicts) and nothing else")
+    return bool(messages) and all(messages)
+
+
+def encode_prompt(model: LanguageModel, prompt: Prompt) -> tuple[int, ...]:
+    """Token ids of a text as it stands, or of a chat through the model's template.
+
+    Raises:
+        TypeError: it is neither.
+        GenerationError: the template refuses the chat.
+    """
+    if isinstance(prompt, str):
+        return tuple(model.encode(prompt))
+    if not is_one_prompt(prompt):
+        raise TypeError("a list of prompts holds texts and chats, not further lists")
+    return tuple(model.apply_chat_template(prompt))
+
+
+def compile_for(model: LanguageModel, constraint: Constraint | CompiledGrammar | None) -> CompiledGrammar | None:
+    """The constraint compiled for the model's vocabulary (from the cache where it was before).
+
+    Raises:
+        ConstraintError: it cannot be enforced.
+        GenerationError: it was compiled for another vocabulary.
+        TypeError: it is no constraint.
+    """
+    from maskwright.compiler import CompiledGrammar, compile
+    from maskwright.grammar.plan import Constraint
+
+    if constraint is None:
+        return None
+    if isinstance(constraint, Constraint):
+        return compile(constraint, model.vocabulary)
+    if not isinstance(constraint, CompiledGrammar):
+        raise TypeError(
+            f"constraint is {type(constraint).__name__}; pass JsonSchema(...), Regex(...), Choice(...), a compiled one "
+            "or None"
+        )
+    if constraint.vocabulary != model.vocabulary:
+        raise GenerationError(
+            f"the constraint was compiled for another vocabulary than that of {model.name}",
+            hint="Compile it with model.vocabulary, or pass the constraint itself",
+        )
+    return constraint
+
+
+def build_requests(
+    model: LanguageModel,
+    prompts: Sequence[Prompt],
+    constraints: Sequence[CompiledGrammar | None],
+    how: Rules,
+) -> list[Request]:
+    """One request per prompt and sample, the samples of a prompt next to each other.
+
+    Raises:
+        ValueError: as many seeds as prompts were not given.
+    """
+    if isinstance(how.seeds, tuple) and len(how.seeds) != len(prompts):
+        raise ValueError(f"got {len(how.seeds)} seeds for {len(prompts)} prompts; pass one int, or one per prompt")
+    requests = []
+    for at, (prompt, constraint) in enumerate(zip(prompts, constraints, strict=True)):
+        tokens = encode_prompt(model, prompt)
+        room = max(1, model.context_length - len(tokens))
+        budget = min(_DEFAULT_MAX_TOKENS, room) if how.max_tokens is None else how.max_tokens
+        seed, index = (how.seeds[at], 0) if isinstance(how.seeds, tuple) else (how.seeds, at)
+        requests += [
+            Request(tokens, constraint, Stream(derive(seed, sample), index), budget, how.stops, how.include_stop)
+            for sample in range(how.n)
+        ]
+    return requests

@@ -1,0 +1,328 @@
+"""Generating: the functions that a program calls.
+
+``generate`` and ``stream`` take any constraint and give a ``Result``; ``generate_json``, ``generate_regex`` and
+``generate_choice`` give the value itself or raise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
+
+from maskwright.engine.batch import Outcome, outcome, run_requests
+from maskwright.engine.decode import Decoder
+from maskwright.engine.requests import Prompt, Rules, build_requests, compile_for, is_one_prompt, rules
+from maskwright.engine.result import Chunk, Result, environment
+from maskwright.engine.sampling import Sampling
+from maskwright.errors import GenerationError
+
+if TYPE_CHECKING:
+    import re
+
+    from typing_extensions import Unpack
+
+    from maskwright.compiler import CompiledGrammar
+    from maskwright.engine.model import LanguageModel
+    from maskwright.grammar.plan import Cancel, Constraint
+
+__all__ = [
+    "Options",
+    "agenerate",
+    "astream",
+    "generate",
+    "generate_choice",
+    "generate_json",
+    "generate_regex",
+    "stream",
+]
+
+T = TypeVar("T")
+
+
+class Options(TypedDict, total=False):
+    """What every generating function takes by keyword; see :func:`generate`."""
+
+    sampling: Sampling | None
+    strategy: Literal["sample", "greedy"] | None
+    n: int
+    max_tokens: int | None
+    stop: str | Sequence[str]
+    include_stop: bool
+    seed: int | Sequence[int] | None
+    batch_size: int
+    cancel: Cancel | None
+
+
+def generate(
+    model: LanguageModel,
+    prompt: Prompt | Sequence[Prompt],
+    constraint: Constraint | CompiledGrammar | None | Sequence[Constraint | CompiledGrammar | None] = None,
+    **options: Unpack[Options],
+) -> Any:
+    """Generates text that obeys a constraint.
+
+    Args:
+        model: the language model.
+        prompt: a text, taken as it stands; a chat (list of dicts with ``role`` and ``content``), put through the
+            model's template; or a list of such.
+        constraint: what the output must be; None for free text. A list gives each prompt its own.
+        **options: by keyword:
+
+            - ``sampling``: how tokens are drawn. Greedy unless this, ``seed`` or ``strategy="sample"`` is given.
+            - ``strategy``: ``"greedy"`` or ``"sample"``, where the other arguments should not decide it.
+            - ``n``: outputs per prompt, 1 by default.
+            - ``max_tokens``: the most tokens of an output, EOS included; by default 512 or what the context leaves.
+              With a constraint every output is complete within it, or the call raises before any forward.
+            - ``stop``: a string, or some, that end an output; with a constraint, only where what is then left of the
+              text is complete.
+            - ``include_stop``: whether the text keeps the stop string; False by default.
+            - ``seed``: makes draws repeatable, whatever else is in the batch: one int, or one per prompt. Prompt
+              ``i`` of a list draws from stream ``i`` of a single seed. Manifests record it, also where none is given.
+            - ``batch_size``: the most rows that share a forward, 32 by default.
+            - ``cancel``: asked before every step (a ``threading.Event``, say); outputs then end as they are.
+
+    Returns:
+        A :class:`Result` for one prompt; a list for a list; a list of ``n`` in its place where ``n > 1``.
+
+    Raises:
+        ConstraintError: the constraint cannot be enforced.
+        GenerationError: prompt and max_tokens exceed the context, no output fits into max_tokens, or a row failed
+            (the model's logits are not numbers, say): then ``.result`` is that row's and ``.results`` are all.
+        ValueError: a parameter out of range.
+        TypeError: a parameter of a wrong type.
+    """
+    how, one, outcomes = _outcomes(model, prompt, constraint, options)
+    for out in outcomes:
+        if out.error is not None:
+            raise _with_results(out.error, out, outcomes)
+    return _shaped([out.result for out in outcomes], one, how.n)
+
+
+def _outcomes(
+    model: LanguageModel, prompt: Any, constraint: Any, options: Options, retries: int = 0
+) -> tuple[Rules, bool, list[Outcome]]:
+    """Runs a call; also tells its rules and whether it had one prompt."""
+    how, one = rules(**options), is_one_prompt(prompt)
+    prompts = cast("Sequence[Prompt]", [prompt] if one else prompt)
+    requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts)), how)
+    return how, one, run_requests(model, requests, how, retries)
+
+
+def _compiled(model: LanguageModel, constraint: Any, one: bool, count: int) -> list[CompiledGrammar | None]:
+    """A compiled constraint for each prompt."""
+    if not isinstance(constraint, list | tuple):
+        return [compile_for(model, constraint)] * count
+    if one:
+        raise TypeError("a list of constraints needs a list of prompts")
+    if len(constraint) != count:
+        raise ValueError(f"got {len(constraint)} constraints for {count} prompts; pass one, or one per prompt")
+    return [compile_for(model, each) for each in constraint]
+
+
+def _shaped(items: list[T], one: bool, n: int) -> T | list[T] | list[list[T]]:
+    """One item for one prompt, a list for a list; ``n > 1`` adds a level."""
+    if n == 1:
+        return items[0] if one else items
+    groups = [items[at : at + n] for at in range(0, len(items), n)]
+    return groups[0] if one else groups
+
+
+def _with_results(error: GenerationError, failed: Outcome, outcomes: Sequence[Outcome]) -> GenerationError:
+    error.result, error.results = failed.result, tuple(out.result for out in outcomes)
+    return error
+
+
+def stream(
+    model: LanguageModel,
+    prompt: Prompt,
+    constraint: Constraint | CompiledGrammar | None = None,
+    **options: Unpack[Options],
+) -> Iterator[Chunk]:
+    """Generates one output piece by piece.
+
+    A piece holds whole characters that no stop string can take back, and the tokens that spell them. Arguments are
+    checked when the function is called; closing the iterator cancels the generation.
+
+    Args:
+        model: the language model.
+        prompt: one text or chat.
+        constraint: as in :func:`generate`.
+        **options: as in :func:`generate`, with ``n`` 1.
+
+    Returns:
+        An iterator of :class:`Chunk`; the last one carries the value and the result.
+
+    Raises:
+        ConstraintError, GenerationError, ValueError, TypeError: as :func:`generate`; a row fails while iterating.
+    """
+    if not is_one_prompt(prompt):
+        raise TypeError("stream takes one prompt; call it once for each")
+    how = rules(**options)
+    if how.n != 1:
+        raise ValueError(f"n is {how.n}; stream gives one output")
+    requests = build_requests(model, [prompt], [compile_for(model, constraint)], how)
+    return _chunks(model, Decoder(model, requests, how.sampling, how.cancelled), how)
+
+
+def _chunks(model: LanguageModel, decoder: Decoder, how: Rules) -> Iterator[Chunk]:
+    (row,), sent = decoder.rows, 0
+    for _ in decoder.steps():
+        text, count = row.text.take() if row.running else ("", 0)
+        if count:
+            yield Chunk(text, row.tokens[sent : sent + count])
+            sent += count
+    out = outcome(row, environment(model, how.sampling))
+    if out.error is not None:
+        raise _with_results(out.error, out, [out])
+    result = out.result
+    text, _ = row.text.take_rest(result.text)
+    yield Chunk(text, row.tokens[sent:], result.value, ("",) if result.valid else (), result)
+
+
+def generate_json(
+    model: LanguageModel,
+    prompt: Prompt | Sequence[Prompt],
+    schema: Any,
+    *,
+    retries: int = 0,
+    **options: Unpack[Options],
+) -> Any:
+    """Generates JSON that a schema accepts, and gives the value.
+
+    Args:
+        model: the language model.
+        prompt: as in :func:`generate`.
+        schema: a pydantic model or any type that pydantic's TypeAdapter takes (the value is of that type), a schema
+            as dict, bool or JSON text (the value is plain data), or a ``JsonSchema``.
+        retries: how often to draw again, from another seed, where a validator function refuses a value. Greedy calls
+            draw at temperature 1 then.
+        **options: as in :func:`generate`.
+
+    Returns:
+        The value; a list for a list of prompts; a list of ``n`` in its place where ``n > 1``.
+
+    Raises:
+        ConstraintError: the schema cannot be enforced; the location is a JSON pointer.
+        GenerationError: as in :func:`generate`, and where an output is not finished or a validator refuses it.
+    """
+    from maskwright.grammar.json_schema import JsonSchema
+
+    constraint = schema if isinstance(schema, JsonSchema) else JsonSchema(schema)
+    return _values(model, prompt, constraint, options, retries)
+
+
+def generate_regex(
+    model: LanguageModel,
+    prompt: Prompt | Sequence[Prompt],
+    pattern: str | re.Pattern[str],
+    **options: Unpack[Options],
+) -> Any:
+    r"""Generates text that a regular expression matches in full.
+
+    Args:
+        model: the language model.
+        prompt: as in :func:`generate`.
+        pattern: in Python's syntax, such as ``r"\d{4}-\d{2}-\d{2}"``; or a compiled pattern, or a ``Regex``.
+        **options: as in :func:`generate`.
+
+    Returns:
+        The text; a list for a list of prompts; a list of ``n`` in its place where ``n > 1``.
+
+    Raises:
+        RegexError: the pattern cannot be enforced; the location is an offset.
+        GenerationError: as in :func:`generate`, and where an output is not finished.
+    """
+    from maskwright.grammar.regex import Regex
+
+    return _values(model, prompt, pattern if isinstance(pattern, Regex) else Regex(pattern), options)
+
+
+def generate_choice(
+    model: LanguageModel,
+    prompt: Prompt | Sequence[Prompt],
+    choices: Any,
+    **options: Unpack[Options],
+) -> Any:
+    """Generates one of some choices.
+
+    Args:
+        model: the language model.
+        prompt: as in :func:`generate`.
+        choices: a list of texts, an ``Enum``, a ``Literal``, a dict of label to value, or a ``Choice``.
+        **options: as in :func:`generate`.
+
+    Returns:
+        The chosen item; a list for a list of prompts; a list of ``n`` in its place where ``n > 1``.
+
+    Raises:
+        ConstraintError: the choices cannot be enforced.
+        GenerationError: as in :func:`generate`, and where an output is not finished.
+    """
+    from maskwright.grammar.choice import Choice
+
+    return _values(model, prompt, choices if isinstance(choices, Choice) else Choice(choices), options)
+
+
+def _values(model: LanguageModel, prompt: Any, constraint: Constraint, options: Options, retries: int = 0) -> Any:
+    """The values of all outputs, in the shape of the results; raises the first failure once all are through."""
+    how, one, outcomes = _outcomes(model, prompt, constraint, options, retries)
+    for at, out in enumerate(outcomes):
+        if out.error is not None:
+            raise _with_results(out.error, out, outcomes)
+        if not out.result.valid:
+            which = "the output" if len(outcomes) == 1 else f"output {at} of {len(outcomes)}"
+            error = GenerationError(
+                f"a validator refuses {which}: {out.refusal}"
+                if out.refusal is not None
+                else f"{which} is not finished (finish_reason {out.result.finish_reason!r})",
+                hint="The text is in .result; retries= draws again" if out.refusal is not None else None,
+            )
+            raise _with_results(error, out, outcomes) from out.refusal
+    return _shaped([out.result.value for out in outcomes], one, how.n)
+
+
+async def agenerate(
+    model: LanguageModel,
+    prompt: Prompt | Sequence[Prompt],
+    constraint: Constraint | CompiledGrammar | None | Sequence[Constraint | CompiledGrammar | None] = None,
+    **options: Unpack[Options],
+) -> Any:
+    """:func:`generate` for servers: runs in a thread, and cancelling the task ends the generation within a step."""
+    stopped = _Either(options.get("cancel"))
+    options["cancel"] = stopped
+    call: Callable[[], Any] = lambda: generate(model, prompt, constraint, **options)  # noqa: E731
+    try:
+        return await asyncio.to_thread(call)
+    finally:
+        stopped.set()
+
+
+async def astream(
+    model: LanguageModel,
+    prompt: Prompt,
+    constraint: Constraint | CompiledGrammar | None = None,
+    **options: Unpack[Options],
+) -> AsyncIterator[Chunk]:
+    """:func:`stream` for servers: steps run in a thread; closing the iterator or cancelling the task ends it."""
+    stopped = _Either(options.get("cancel"))
+    options["cancel"] = stopped
+    try:
+        chunks = await asyncio.to_thread(lambda: stream(model, prompt, constraint, **options))
+        while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
+            yield chunk
+    finally:
+        stopped.set()
+
+
+class _Either(threading.Event):
+    """An event that is also set where the caller's own signal is."""
+
+    def __init__(self, other: Cancel | None) -> None:
+        super().__init__()
+        self._other = other
+
+    def is_set(self) -> bool:
+        """Whether either is set."""
+        return super().is_set() or (self._other is not None and self._other.is_set())

@@ -1,0 +1,90 @@
+"""Small language models for the tests of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from maskwright import Vocabulary
+from maskwright.engine.model import check_extension
+
+MERGES = [b'{"', b'":', b'": ', b'", "', b'"}', b"]}", b"  ", b"true", b"12", b"ab", b"the ", "é".encode(), "€".encode()[:2], b"\n\n"]  # fmt: skip
+TOKENS = [bytes([i]) for i in range(256)] + MERGES
+EOS, STOP = len(TOKENS), len(TOKENS) + 1
+PADDING = 6  # logits are wider than the vocabulary
+
+
+def byte_vocabulary() -> Vocabulary:
+    """All bytes, some merges and two EOS tokens."""
+    return Vocabulary([*TOKENS, b"<eos>", b"<end>"], eos_ids=[EOS, STOP])
+
+
+class ToyCache:
+    def __init__(self, rows: list[list[int]]) -> None:
+        self.rows = rows
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return tuple(map(len, self.rows))
+
+    def fork(self, rows: Sequence[int]) -> ToyCache:
+        return ToyCache([list(self.rows[r]) for r in rows])
+
+    def select(self, rows: Sequence[int]) -> None:
+        self.rows = self.fork(rows).rows
+
+    def truncate(self, lengths: Sequence[int]) -> None:
+        self.rows = [row[:length] for row, length in zip(self.rows, lengths, strict=True)]
+
+
+class ToyModel:
+    """A random language model over bytes: a small recurrent net, recomputed from the cached tokens at every forward.
+
+    The same tokens give the same logits bit by bit, however they are batched. Counts its calls.
+    """
+
+    name = "toy"
+
+    def __init__(self, seed: int = 0, scale: float = 3.0, context_length: int = 4096) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.vocabulary = byte_vocabulary()
+        self.context_length = context_length
+        self.device = torch.device("cpu")
+        width = 16
+        self._embed = torch.randn(len(TOKENS) + 2, width, generator=generator)
+        self._mix = torch.randn(width, width, generator=generator) / width**0.5
+        self._head = scale * torch.randn(width, len(TOKENS) + 2 + PADDING, generator=generator) / width**0.5
+        self.calls: list[tuple[int, ...]] = []  # tokens per row of each forward
+        self.bias = torch.zeros(len(TOKENS) + 2 + PADDING)
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        return self.vocabulary.eos_ids
+
+    def encode(self, text: str, *, add_special: bool = True) -> list[int]:
+        return list(text.encode())
+
+    def apply_chat_template(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        return self.encode("".join(f"<{m['role']}>{m['content']}" for m in messages) + "<assistant>")
+
+    def new_cache(self, batch: int) -> ToyCache:
+        return ToyCache([[] for _ in range(batch)])
+
+    def forward(self, tokens: Sequence[Sequence[int]], cache: ToyCache) -> torch.Tensor:
+        return torch.stack([block[-1] for block in self.forward_all(tokens, cache)])
+
+    def forward_all(self, tokens: Sequence[Sequence[int]], cache: ToyCache) -> list[torch.Tensor]:
+        check_extension(tokens, cache.lengths, self.context_length, len(TOKENS) + 2)
+        self.calls.append(tuple(map(len, tokens)))
+        return [self._read(row, new) for row, new in zip(cache.rows, tokens, strict=True)]
+
+    def _read(self, row: list[int], new: Sequence[int]) -> torch.Tensor:
+        out = []
+        for token in new:
+            row.append(token)
+            state = torch.zeros(self._mix.shape[0])
+            for seen in row[-8:]:
+                state = torch.tanh(state @ self._mix + self._embed[seen])
+            out.append(state @ self._head + self.bias)
+        return torch.stack(out)
