@@ -1,0 +1,38 @@
+"""Sort reviews into labels: an enum, and labels with values of your own.
+
+python examples/labels.py
+"""
+
+import enum
+
+import maskwright as mw
+
+
+class Sentiment(enum.Enum):
+    POSITIVE = "positive"
+    NEGATIVE = "negative"
+
+
+REVIEWS = ["I love this phone, it is great!", "Broken after one day. What a waste of money."]
+
+
+def ask(question: str, review: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": f"{question}\n\nReview: {review}"}]
+
+
+def main() -> None:
+    model = mw.load_model("smollm2-135m")
+
+    # A list of prompts runs as one batch and gives a list.
+    prompts = [ask("Is this review positive or negative? Answer with one word.", review) for review in REVIEWS]
+    for review, sentiment in zip(REVIEWS, mw.generate_choice(model, prompts, Sentiment), strict=True):
+        print(f"{sentiment}: {review}")
+
+    # Labels that stand for values: the label is written, the value comes back.
+    stars = {"one star": 1, "three stars": 3, "five stars": 5}
+    prompts = [ask("How many stars would you give? Answer: one star, three stars or five stars.", r) for r in REVIEWS]
+    print("stars:", mw.generate_choice(model, prompts, stars))
+
+
+if __name__ == "__main__":
+    main()

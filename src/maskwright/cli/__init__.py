@@ -1,0 +1,5 @@
+"""The command line: ``maskwright generate``, ``maskwright check``, ``maskwright demo``."""
+
+from maskwright.cli.command import main
+
+__all__ = ["main"]

@@ -1,0 +1,171 @@
+"""The command line: ``maskwright generate``, ``maskwright check``, ``maskwright demo``.
+
+What is asked for goes to standard output, errors to standard error. Exit codes: 0 done, 1 an error that the message
+names, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import maskwright as mw
+
+if TYPE_CHECKING:
+    from maskwright.grammar.plan import Constraint, ReportEntry
+
+__all__ = ["main"]
+
+_DEFAULT_MODEL = "smollm2-135m"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command.
+
+    Args:
+        arguments: of the command line, without the program's name; those of the process by default.
+
+    Returns:
+        The exit code.
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except KeyboardInterrupt:
+        return 130
+    except (mw.MaskwrightError, OSError, ValueError) as error:
+        print(f"maskwright: {_said(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="maskwright", description="Language model output that obeys a format exactly."
+    )
+    parser.add_argument("--version", action="version", version=f"maskwright {mw.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    _add_generate(commands.add_parser("generate", help="generate text, with or without a constraint"))
+    _add_check(commands.add_parser("check", help="tell how every keyword of a constraint is treated"))
+    demo = commands.add_parser("demo", help="the packaged model fills a form, a date and a label")
+    demo.add_argument("--model", default=_DEFAULT_MODEL, help="name, path or hub id (default: %(default)s)")
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _add_constraint(parser: argparse.ArgumentParser, required: bool) -> None:
+    group = parser.add_mutually_exclusive_group(required=required)
+    group.add_argument("--schema", metavar="FILE", help="a JSON Schema; - reads standard input")
+    group.add_argument("--regex", metavar="PATTERN", help="a regular expression in Python's syntax, matched in full")
+    group.add_argument("--choice", metavar="TEXT", action="append", help="one of the allowed texts; repeat it")
+
+
+def _add_generate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("prompt", help="what to ask; - reads standard input")
+    _add_constraint(parser, required=False)
+    parser.add_argument("--model", default=_DEFAULT_MODEL, help="name, path or hub id (default: %(default)s)")
+    parser.add_argument("--raw", action="store_true", help="continue the prompt as it stands, without a chat template")
+    parser.add_argument("--max-tokens", type=int, help="the most tokens of an output, EOS included")
+    parser.add_argument("--temperature", type=float, help="draw at this temperature instead of greedily")
+    parser.add_argument("--top-k", type=int, default=0, help="draw from the K most probable tokens")
+    parser.add_argument("--top-p", type=float, default=1.0, help="draw from the most probable tokens of this mass")
+    parser.add_argument("--min-p", type=float, default=0.0, help="leave out tokens below this share of the best one's")
+    parser.add_argument("--seed", type=int, help="draw, and draw the same again")
+    parser.add_argument("-n", type=int, default=1, help="number of outputs")
+    parser.add_argument("--stop", action="append", default=[], help="a string that ends the output; repeat it")
+    parser.add_argument("--stream", action="store_true", help="print the text as it comes")
+    parser.add_argument("--details", action="store_true", help="print the whole result as JSON, one a line")
+    parser.set_defaults(run=_generate)
+
+
+def _add_check(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", nargs="?", help="a JSON Schema; - reads standard input")
+    parser.add_argument("--regex", metavar="PATTERN", help="check a regular expression instead")
+    parser.set_defaults(run=_check)
+
+
+def _read(path: str) -> str:
+    return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
+
+
+def _constraint(options: argparse.Namespace) -> Constraint | None:
+    if options.schema is not None:
+        return mw.JsonSchema(_read(options.schema))
+    if options.regex is not None:
+        return mw.Regex(options.regex)
+    return mw.Choice(options.choice) if options.choice else None
+
+
+def _sampling(options: argparse.Namespace) -> mw.Sampling | None:
+    rules = (options.top_k, options.top_p, options.min_p)
+    if options.temperature is None and options.seed is None and options.n == 1 and rules == (0, 1.0, 0.0):
+        return None
+    temperature = 1.0 if options.temperature is None else options.temperature
+    return mw.Sampling(temperature, *rules)
+
+
+def _generate(options: argparse.Namespace) -> None:
+    constraint, sampling = _constraint(options), _sampling(options)  # what is wrong is said before a model loads
+    if options.stream and (options.n > 1 or options.details):
+        raise ValueError("--stream prints one text; leave out -n and --details")
+    text = _read("-") if options.prompt == "-" else options.prompt
+    model = mw.load_model(options.model)
+    prompt: Any = text if options.raw else [{"role": "user", "content": text}]
+    asked: dict[str, Any] = {"sampling": sampling, "max_tokens": options.max_tokens, "stop": options.stop}
+    if options.seed is not None:
+        asked["seed"] = options.seed
+    if options.stream:
+        for chunk in mw.stream(model, prompt, constraint, **asked):
+            print(chunk.text, end="", flush=True)
+        print()
+        return
+    results = mw.generate(model, prompt, constraint, n=options.n, **asked)
+    for result in results if isinstance(results, list) else [results]:
+        print(json.dumps(_details(result), ensure_ascii=False) if options.details else result.text)
+
+
+def _details(result: mw.Result) -> dict[str, Any]:
+    """A result as plain JSON; the value is left out where it is an object of a program."""
+    plain = dataclasses.asdict(dataclasses.replace(result, value=None, manifest={}))
+    return {**plain, "value": result.value, "manifest": dict(result.manifest)}
+
+
+def _check(options: argparse.Namespace) -> None:
+    if (options.file is None) == (options.regex is None):
+        raise ValueError("check takes a schema file or --regex PATTERN")
+    constraint: Constraint = mw.Regex(options.regex) if options.file is None else mw.JsonSchema(_read(options.file))
+    entries = list(constraint.plan(mw.CompileLimits()).report)
+    if entries:
+        _print_table(entries)
+    counts = {
+        status: sum(entry.status == status for entry in entries) for status in dict.fromkeys(e.status for e in entries)
+    }
+    print(
+        ", ".join(f"{count} {status}" for status, count in counts.items()) or "nothing to report: enforced as it stands"
+    )
+
+
+def _print_table(entries: Sequence[ReportEntry]) -> None:
+    rows = [("where", "keyword", "status", "how")]
+    rows += [(entry.pointer or "#", entry.keyword, entry.status, entry.detail) for entry in entries]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip())
+    print()
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from maskwright.cli.demo import run_demo
+
+    run_demo(mw.load_model(options.model))
