@@ -159,9 +159,7 @@ def check_context(model: LanguageModel, prompt_tokens: int, max_tokens: int) -> 
         )
 
 
-def check_extension(
-    tokens: Sequence[Sequence[int]], lengths: Sequence[int], context_length: int, width: int
-) -> None:
+def check_extension(tokens: Sequence[Sequence[int]], lengths: Sequence[int], context_length: int, width: int) -> None:
     """Validates the arguments of a forward (shared by the implementations).
 
     Args:

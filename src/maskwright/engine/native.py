@@ -1,0 +1,103 @@
+"""A Llama of our own with the tokenizer of its GGUF file, as a LanguageModel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from maskwright.engine.chat import check_messages, render_chat
+from maskwright.engine.llama import LlamaCache
+from maskwright.errors import GenerationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from torch import Tensor
+
+    from maskwright.engine.gguf_tokenizer import GgufTokenizer
+    from maskwright.engine.llama import Llama
+    from maskwright.engine.model import Cache
+    from maskwright.vocabulary import Vocabulary
+
+__all__ = ["NativeModel"]
+
+
+class NativeModel:
+    """See :class:`maskwright.engine.model.LanguageModel`, which this implements.
+
+    Args:
+        network: the network.
+        tokenizer: its tokenizer.
+        name: for the manifest of a run.
+    """
+
+    def __init__(self, network: Llama, tokenizer: GgufTokenizer, name: str) -> None:
+        self.network = network
+        self.tokenizer = tokenizer.tokenizer
+        self._source = tokenizer
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The name given to the constructor, with the type of the weights."""
+        return f"{self._name} ({str(self.network.dtype).removeprefix('torch.')})"
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The vocabulary of the tokenizer."""
+        return self._source.vocabulary
+
+    @property
+    def context_length(self) -> int:
+        """What the file declares."""
+        return self.network.config.context_length
+
+    @property
+    def eos_ids(self) -> tuple[int, ...]:
+        """What the file declares."""
+        return self._source.vocabulary.eos_ids
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.network.device
+
+    def encode(self, text: str, *, add_special: bool = True) -> list[int]:
+        """See :meth:`maskwright.engine.model.LanguageModel.encode`."""
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        bos = self._source.bos_id
+        return [bos, *ids] if add_special and bos is not None else ids
+
+    def apply_chat_template(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        """See :meth:`maskwright.engine.model.LanguageModel.apply_chat_template`."""
+        messages = check_messages(messages)
+        template = self._source.chat_template
+        if template is None:
+            raise GenerationError(
+                f"{self.name} has no chat template",
+                location="messages",
+                hint="Pass the prompt as a string",
+            )
+        names = {"eos_token": self.tokenizer.id_to_token(self._source.eos_id), "bos_token": ""}
+        if self._source.bos_id is not None:
+            names["bos_token"] = self.tokenizer.id_to_token(self._source.bos_id)
+        return self.encode(render_chat(template, messages, names), add_special=False)
+
+    def new_cache(self, batch: int) -> LlamaCache:
+        """See :meth:`maskwright.engine.model.LanguageModel.new_cache`."""
+        return self.network.new_cache(batch)
+
+    def forward(self, tokens: Sequence[Sequence[int]], cache: Cache) -> Tensor:
+        """See :meth:`maskwright.engine.model.LanguageModel.forward`."""
+        return self.network.forward(tokens, _own(cache))[0]
+
+    def forward_all(self, tokens: Sequence[Sequence[int]], cache: Cache) -> list[Tensor]:
+        """See :meth:`maskwright.engine.model.LanguageModel.forward_all`."""
+        return self.network.forward(tokens, _own(cache), every=True)
+
+
+def _own(cache: Cache) -> LlamaCache:
+    if not isinstance(cache, LlamaCache):
+        raise TypeError(f"this cache is a {type(cache).__name__}; make it with new_cache of the same model")
+    return cache
