@@ -1,0 +1,292 @@
+"""JSON Schema (2020-12, the supported subset), read keyword by keyword as the standard says, as a language of bytes.
+
+Which sets of schemas (applicable.py) have values at all is a least fixed point; only those are turned into
+expressions, each when a text reaches it. DESIGN.md fixes key order, white space, numbers and escapes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from maskwright.grammar import ir
+from maskwright.reference.applicable import Applicable, Places
+from maskwright.reference.formats import FORMATS
+from maskwright.reference.json_text import Style, quoted
+from maskwright.reference.json_value import Schema, decimal, identity, type_of
+from maskwright.reference.language import (
+    EMPTY,
+    EPSILON,
+    Lazy,
+    Node,
+    alt,
+    cat,
+    complement,
+    contains,
+    intersect,
+    is_empty,
+    literal,
+    member,
+)
+from maskwright.reference.numbers import integers, number, writings
+
+
+@dataclass(frozen=True)
+class _Object:
+    """An object after some of its members: `seen` are their names, and only names from the `at`-th on may follow."""
+
+    branch: Places
+    seen: frozenset[str] = frozenset()
+    at: int = 0
+
+
+class SchemaLanguage:
+    """The texts that a schema accepts.
+
+    Args:
+        schema: the schema, as Python data.
+        style: how values are written.
+        pattern: from the text of a `pattern` to its regular term (a search, not a full match).
+    """
+
+    def __init__(self, schema: Schema, style: Style, pattern: Callable[[str], ir.Ir]) -> None:
+        self._sets = Applicable(schema)
+        self._style = style
+        self._pattern = pattern
+        self._has_values: dict[Places, bool] = {}
+        self._lazy: dict[object, Node] = {}
+        self._strings: dict[Places, Node] = {}
+        self._after: dict[_Object, Callable[[bytes | None], Node]] = {}
+
+    @property
+    def language(self) -> Node:
+        """The texts; `EMPTY` where the schema cannot be satisfied."""
+        return self._value(((),))
+
+    # -- which sets have values ----------------------------------------------------------------------------------------
+
+    def _live(self, places: Places) -> bool:
+        """Whether some value satisfies all schemas of a set: the least fixed point, iterated from nothing."""
+        table = self._has_values
+        if places not in table:
+            table[places] = False
+            changed = True
+            while changed:
+                size = len(table)
+                grown = [p for p in list(table) if not table[p] and self._some_value(p)]
+                table.update(dict.fromkeys(grown, True))
+                changed = bool(grown) or len(table) > size
+        return table[places]
+
+    def _some_value(self, places: Places) -> bool:
+        # Lists, not generators: every child set has to get into the table.
+        return any([self._branch_lives(branch, kind) for branch, kind in self._cases(places)])
+
+    def _cases(self, places: Places) -> list[tuple[Places, str]]:
+        return [(branch, kind) for branch in self._sets.branches(places) for kind in self._sets.kinds(branch)]
+
+    def _branch_lives(self, branch: Places, kind: str) -> bool:
+        sets, known = self._sets, self._has_values
+        listed = self._listed(branch, kind)
+        if listed is not None:
+            return bool(listed)
+        if kind == "object":
+            known.setdefault(sets.member(branch, None), False)
+            lives = {name: known.setdefault(sets.member(branch, name), False) for name in sets.names(branch)}
+            return all(lives[name] for name in sets.required(branch))
+        if kind == "array":
+            least, most = sets.counts(branch, "minItems", "maxItems")
+            items = [known.setdefault(sets.item(branch, i), False) for i in range(sets.prefix(branch) + 1)]
+            return (most is None or least <= most) and all(items[:least])
+        return not is_empty(self._scalar(branch, kind))
+
+    # -- texts ---------------------------------------------------------------------------------------------------------
+
+    def _kept(self, key: object, make: Callable[[], Node]) -> Node:
+        if key not in self._lazy:
+            self._lazy[key] = Lazy(make, key)
+        return self._lazy[key]
+
+    def _value(self, places: Places) -> Node:
+        if not self._live(places):
+            return EMPTY
+        return self._kept(places, lambda: alt(*(self._branch(branch, kind) for branch, kind in self._cases(places))))
+
+    def _branch(self, branch: Places, kind: str) -> Node:
+        if not self._branch_lives(branch, kind):
+            return EMPTY
+        listed = self._listed(branch, kind)
+        if listed is not None:
+            return alt(*(self._constant(value) for value in listed))
+        if kind == "object":
+            return cat(literal(b"{"), self._members(_Object(branch), first=True))
+        if kind == "array":
+            return cat(literal(b"["), self._items(branch, 0))
+        return self._scalar(branch, kind)
+
+    def _scalar(self, branch: Places, kind: str) -> Node:
+        if kind == "null":
+            return literal(b"null")
+        if kind == "boolean":
+            return alt(literal(b"true"), literal(b"false"))
+        if kind == "string":
+            if branch not in self._strings:
+                self._strings[branch] = self._string(branch)
+            return self._strings[branch]
+        return self._number(branch)
+
+    def _number(self, branch: Places) -> Node:
+        low, high = self._sets.integer_bounds(branch)
+        if self._sets.integers_only(branch):
+            return integers(low, high)
+        if (low, high) != (None, None):
+            raise NotImplementedError("bounds of numbers that are no integers")
+        return number(self._style.numbers)
+
+    def _string(self, branch: Places) -> Node:
+        sets = self._sets
+        parts = [self._style.any_content(*sets.counts(branch, "minLength", "maxLength"))]
+        parts += [self._style.content(self._pattern(text)) for text in sets.said(branch, "pattern")]
+        if self._style.formats == "assert":
+            parts += [self._style.content(FORMATS[name]()) for name in sets.said(branch, "format") if name in FORMATS]
+        content = intersect(*parts)
+        return EMPTY if is_empty(content) else quoted(content)
+
+    # -- objects and arrays --------------------------------------------------------------------------------------------
+
+    def _members(self, state: _Object, first: bool) -> Node:
+        """The rest of an object, its closing brace included: after `{`, or after a member's value."""
+        return self._kept((state, first), lambda: self._make_members(state, first))
+
+    def _make_members(self, state: _Object, first: bool) -> Node:
+        space = self._style.space
+        close = literal(b"}") if self._sets.required(state.branch) <= state.seen else EMPTY
+        more = self._any_member(state)
+        return cat(space, alt(close, more if first else cat(literal(b","), space, more)))
+
+    def _any_member(self, state: _Object) -> Node:
+        names, required = self._sets.names(state.branch), self._sets.required(state.branch)
+        in_order = self._style.key_order == "schema"
+        parts = []
+        for i, name in enumerate(names):
+            if i < state.at or name in state.seen:
+                continue
+            parts.append(self._named(replace(state, at=i + 1 if in_order else 0), name))
+            if in_order and name in required:
+                return alt(*parts)  # it cannot be passed over
+        if not self._live(self._sets.member(state.branch, None)):
+            return alt(*parts)
+        unused = complement(alt(*(self._style.text(name) for name in {*names, *state.seen})))
+        keys = intersect(quoted(self._style.any_content(0, None)), unused)
+        return alt(*parts, member(keys, b"", self._other(replace(state, at=len(names) if in_order else 0))))
+
+    def _named(self, state: _Object, name: str) -> Node:
+        places = self._sets.member(state.branch, name)
+        if not self._live(places):
+            return EMPTY
+        space = self._style.space
+        rest = self._members(replace(state, seen=state.seen | {name}), first=False)
+        return cat(self._style.text(name), space, literal(b":"), space, self._value(places), rest)
+
+    def _other(self, state: _Object) -> Callable[[bytes | None], Node]:
+        """What follows a key that the schema does not name: one function a state, so that equal nodes stay one."""
+
+        def after(key: bytes | None) -> Node:
+            seen = state.seen if key is None else state.seen | {json.loads(key)}
+            value = self._value(self._sets.member(state.branch, None))
+            space = self._style.space
+            return cat(space, literal(b":"), space, value, self._members(replace(state, seen=seen), first=False))
+
+        return self._after.setdefault(state, after)
+
+    def _items(self, branch: Places, index: int) -> Node:
+        """The rest of an array after `index` items, its closing bracket included."""
+        return self._kept((branch, index), lambda: self._make_items(branch, index))
+
+    def _make_items(self, branch: Places, index: int) -> Node:
+        least, most = self._sets.counts(branch, "minItems", "maxItems")
+        space = self._style.space
+        places = self._sets.item(branch, index)
+        more = EMPTY
+        if (most is None or index < most) and self._live(places):
+            # From some index on nothing changes any more; the count stands still there.
+            still = most is None and index >= max(least, self._sets.prefix(branch), 1)
+            more = cat(self._value(places), self._items(branch, index if still else index + 1))
+        close = literal(b"]") if index >= least else EMPTY
+        return cat(space, alt(close, more if index == 0 else cat(literal(b","), space, more)))
+
+    # -- enum and const ------------------------------------------------------------------------------------------------
+
+    def _listed(self, branch: Places, kind: str) -> list[Any] | None:
+        """The values of a type that `enum`, `const` and everything else allow; None without these keywords."""
+        lists = [*self._sets.said(branch, "enum"), *([value] for value in self._sets.said(branch, "const"))]
+        if not lists:
+            return None
+        common = set.intersection(*({identity(v) for v in values} for values in lists))
+        values = {identity(v): v for v in lists[0] if identity(v) in common and type_of(v) == kind}
+        return [v for v in values.values() if self._satisfies(v, branch)]
+
+    def _allows(self, value: Any, places: Places) -> bool:
+        return any(self._in_branch(value, branch) for branch in self._sets.branches(places))
+
+    def _in_branch(self, value: Any, branch: Places) -> bool:
+        kind = type_of(value)
+        if kind not in self._sets.kinds(branch):
+            return False
+        listed = self._listed(branch, kind)
+        if listed is not None:
+            return identity(value) in {identity(v) for v in listed}
+        return self._satisfies(value, branch)
+
+    def _satisfies(self, value: Any, branch: Places) -> bool:
+        """Whether a value satisfies the keywords other than enum, const and type."""
+        sets, kind = self._sets, type_of(value)
+        if kind == "object":
+            names = sets.names(branch)
+            members = all(self._allows(v, sets.member(branch, k if k in names else None)) for k, v in value.items())
+            return members and sets.required(branch) <= set(value)
+        if kind == "array":
+            least, most = sets.counts(branch, "minItems", "maxItems")
+            items = all(self._allows(v, sets.item(branch, i)) for i, v in enumerate(value))
+            return items and least <= len(value) and (most is None or len(value) <= most)
+        if kind == "string":
+            text = json.dumps(value, ensure_ascii=False)
+            return contains(self._scalar(branch, kind), text.encode(errors="surrogatepass"))
+        if kind == "number":
+            low, high = sets.integer_bounds(branch)
+            whole = not sets.integers_only(branch) or decimal(value) % 1 == 0
+            return whole and (low is None or low <= decimal(value)) and (high is None or decimal(value) <= high)
+        return True
+
+    def _constant(self, value: Any) -> Node:
+        """The writings of one value; objects with their keys in the order given, or in any."""
+        kind, space = type_of(value), self._style.space
+        if kind == "number":
+            return writings(decimal(value), self._style.numbers)
+        if kind == "string":
+            return self._style.text(value)
+        if kind == "array":
+            return _listing(b"[", [self._constant(v) for v in value], b"]", space)
+        if kind == "object":
+            colon = cat(space, literal(b":"), space)
+            members = {k: cat(self._style.text(k), colon, self._constant(v)) for k, v in value.items()}
+            if self._style.key_order == "schema":
+                return _listing(b"{", list(members.values()), b"}", space)
+            return cat(literal(b"{"), space, _permutations(frozenset(members.items()), space, True), literal(b"}"))
+        return literal(json.dumps(value).encode())
+
+
+def _listing(opening: bytes, parts: list[Node], closing: bytes, space: Node) -> Node:
+    body = EPSILON
+    for i, part in enumerate(parts):
+        body = cat(body, EPSILON if i == 0 else cat(literal(b","), space), part, space)
+    return cat(literal(opening), space, body, literal(closing))
+
+
+def _permutations(members: frozenset[tuple[str, Node]], space: Node, first: bool) -> Node:
+    comma = EPSILON if first else cat(literal(b","), space)
+    if not members:
+        return EPSILON
+    return alt(*(cat(comma, m[1], space, _permutations(members - {m}, space, False)) for m in members))

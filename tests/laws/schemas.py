@@ -1,0 +1,218 @@
+"""Random small JSON Schemas with every supported keyword, nested and recursive, and the styles they are written in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from laws import coverage
+from maskwright.reference.json_text import Style
+
+NAMES = ("a", "b", "ab", "abc", "é", 'q"', "a b", "", "\n", "😀", "type", "0")
+PATTERNS = ("^[ab]+$", "a", "^a.b", "b$", "^(ab|ba)*$", "[0-9]{2}", "^.{0,3}$", 'é|"', "^\\w+ \\w*$", "^$")
+FORMATS = ("date", "time", "date-time", "uuid", "no-such-format")
+STRINGS = ("", "a", "ab", "aé", 'a"b', "\\", "\n", "true", "😀", "a/b", "\x01")
+NUMBERS = (0, 1, -1, 7, 10, 1.5, -0.25, 120)
+VALUES: tuple[Any, ...] = (None, True, False, *NUMBERS, *STRINGS, [], [1, "a"], {}, {"a": 1}, {"b": "x", "a": [None]},
+[[1], {"a": {}}])
+
+coverage.expect(
+    "schema",
+    ["null", "boolean", "integer", "number", "string", "object", "array", "type-list", "untyped", "true", "false",
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern",
+    "pattern+length", "format", "properties", "required", "required-unlisted", "additional-false",
+    "additional-schema", "forbidden-name", "items", "prefixItems", "items-false", "minItems", "maxItems", "enum",
+    "enum-string", "enum-object", "const", "anyOf", "ref", "recursive-ref", "defs", "nested", "annotation", "compact",
+    "bounded", "any-space", "minimal", "any-escape", "plain", "full-numbers", "schema-order", "any-order"],
+)
+
+
+@dataclass(frozen=True)
+class SchemaCase:
+    """A schema, the style of its texts, and the constructs in both."""
+
+    schema: Any
+    style: Style
+    constructs: frozenset[str]
+
+
+@dataclass
+class _Writer:
+    """Writes a schema by drawing; `uses` collects the constructs, `defs` are the names that `$ref` may use."""
+
+    draw: Callable[[st.SearchStrategy[int]], int]
+    uses: set[str]
+    defs: tuple[str, ...]
+
+    def pick(self, n: int) -> int:
+        return self.draw(st.integers(0, n - 1))
+
+    def one_of(self, choices: tuple[Any, ...]) -> Any:
+        return choices[self.pick(len(choices))]
+
+    def some(self, choices: tuple[Any, ...], most: int) -> list[Any]:
+        return list(dict.fromkeys(self.one_of(choices) for _ in range(self.pick(most + 1))))
+
+    def schema(self, depth: int) -> Any:
+        makers: tuple[Callable[[int], Any], ...] = (
+            self.simple, self.integer, self.string, self.string, self.enumeration, self.enumeration, self.type_list,
+            self.boolean, self.reference, self.any_of, self.array, self.array, self.object, self.object, self.object,
+        )  # fmt: skip
+        made = makers[self.pick(len(makers) if depth else 9)](depth)
+        if isinstance(made, dict) and self.pick(12) == 0:
+            self.uses.add("annotation")
+            made = {"title": "T", **made, "x-unknown": [1]}
+        return made
+
+    def simple(self, _depth: int) -> Any:
+        kind = self.one_of(("null", "boolean", "number", "number"))
+        self.uses.add(kind)
+        return {"type": kind}
+
+    def boolean(self, _depth: int) -> Any:
+        value = self.pick(4) != 0
+        self.uses.add(str(value).lower())
+        return value
+
+    def integer(self, _depth: int) -> Any:
+        self.uses.add("integer")
+        low = self.one_of((-120, -9, 0, 1, 5, 98))
+        bounds: dict[str, Any] = {}
+        if self.pick(2):
+            bounds[self.one_of(("minimum", "exclusiveMinimum"))] = low
+        if self.pick(2):
+            bounds[self.one_of(("maximum", "exclusiveMaximum"))] = low + self.one_of((0, 1, 3, 25, 1000))
+        self.uses.update(bounds)
+        return {"type": "integer", **bounds}
+
+    def string(self, _depth: int) -> Any:
+        self.uses.add("string")
+        made: dict[str, Any] = {"type": "string"}
+        if self.pick(2):
+            made["minLength"] = self.pick(3)
+        if self.pick(2):
+            made["maxLength"] = made.get("minLength", 0) + self.pick(4)
+        if self.pick(3) == 0:
+            made["pattern"] = self.one_of(PATTERNS)
+            if len(made) > 2:
+                self.uses.add("pattern+length")
+        elif self.pick(8) == 0:
+            made = {"type": "string", "format": self.one_of(FORMATS)}
+        self.uses.update(set(made) - {"type"})
+        return made
+
+    def enumeration(self, _depth: int) -> Any:
+        values = [self.one_of(VALUES) for _ in range(1 + self.pick(3))]
+        if self.pick(3) == 0:
+            self.uses.add("const")
+            return {"const": values[0]}
+        self.uses.add("enum")
+        self.uses.update({"enum-string"} if any(isinstance(v, str) for v in values) else ())
+        self.uses.update({"enum-object"} if any(isinstance(v, dict) for v in values) else ())
+        return {"enum": values}
+
+    def type_list(self, depth: int) -> Any:
+        kinds = self.some(("null", "boolean", "integer", "number", "string", "array", "object"), 3)
+        made: dict[str, Any] = {"maxLength": 2, "minimum": 0, "items": {"type": "null"}, "additionalProperties": False}
+        made = {k: v for k, v in made.items() if self.pick(3) == 0 and (k != "minimum" or "number" not in kinds)}
+        if kinds:
+            self.uses.add("type-list")
+            made["type"] = kinds
+        else:
+            self.uses.add("untyped")
+            made.pop("minimum", None)
+        return made
+
+    def reference(self, _depth: int) -> Any:
+        if not self.defs or self.pick(3) == 0:
+            self.uses.add("recursive-ref")
+            return {"$ref": "#"}
+        self.uses.add("ref")
+        return {"$ref": f"#/$defs/{self.one_of(self.defs)}"}
+
+    def any_of(self, depth: int) -> Any:
+        self.uses.add("anyOf")
+        return {"anyOf": [self.schema(depth - 1) for _ in range(1 + self.pick(3))]}
+
+    def array(self, depth: int) -> Any:
+        self.uses.add("array")
+        made: dict[str, Any] = {"type": "array"}
+        if self.pick(3) == 0:
+            made["prefixItems"] = [self.schema(depth - 1) for _ in range(1 + self.pick(2))]
+        if self.pick(3):
+            made["items"] = self.schema(depth - 1) if self.pick(5) else False
+            self.uses.update({"items-false"} if made["items"] is False else ())
+        if self.pick(3) == 0:
+            made["minItems"] = self.pick(3)
+        if self.pick(3) == 0:
+            made["maxItems"] = made.get("minItems", 0) + self.pick(3)
+        self.uses.update({"nested"} if self.nests(made) else ())
+        self.uses.update(set(made) - {"type"})
+        return made
+
+    def object(self, depth: int) -> Any:
+        self.uses.add("object")
+        names = self.some(NAMES, 3)
+        made: dict[str, Any] = {"type": "object", "properties": {name: self.schema(depth - 1) for name in names}}
+        if any(sub is False for sub in made["properties"].values()):
+            self.uses.add("forbidden-name")
+        if self.pick(2):
+            made["required"] = [name for name in names if self.pick(2)]
+            if self.pick(6) == 0:
+                made["required"] = list(dict.fromkeys([*made["required"], self.one_of(NAMES)]))
+            self.uses.update({"required-unlisted"} if set(made["required"]) - set(names) else ())
+        if self.pick(2):
+            made["additionalProperties"] = self.schema(depth - 1) if self.pick(2) else False
+            self.uses.add("additional-false" if made["additionalProperties"] is False else "additional-schema")
+        self.uses.update({"nested"} if self.nests(made) else ())
+        self.uses.update({"properties", "required"} & set(made))
+        if self.pick(6) == 0:
+            del made["type"]
+            self.uses.add("untyped")
+        return made
+
+    @staticmethod
+    def nests(made: dict[str, Any]) -> bool:
+        inner = [*made.get("properties", {}).values(), made.get("items"), *made.get("prefixItems", ())]
+        return any(isinstance(sub, dict) and sub.get("type") in ("object", "array") for sub in inner)
+
+
+@st.composite
+def styles(draw: st.DrawFn) -> Style:
+    """All ways to write values."""
+    return Style(
+        whitespace=draw(st.sampled_from(["bounded", "compact", "any"])),
+        escapes=draw(st.sampled_from(["minimal", "any"])),
+        numbers=draw(st.sampled_from(["plain", "full"])),
+        key_order=draw(st.sampled_from(["schema", "any"])),
+    )
+
+
+_STYLE_NAMES = {
+    "compact": ("whitespace", "compact"),
+    "bounded": ("whitespace", "bounded"),
+    "any-space": ("whitespace", "any"),
+    "minimal": ("escapes", "minimal"),
+    "any-escape": ("escapes", "any"),
+    "plain": ("numbers", "plain"),
+    "full-numbers": ("numbers", "full"),
+    "schema-order": ("key_order", "schema"),
+    "any-order": ("key_order", "any"),
+}
+
+
+@st.composite
+def schema_cases(draw: st.DrawFn) -> SchemaCase:
+    """A schema of up to three levels, with a style."""
+    defs = ("n", "m")[: draw(st.integers(0, 2))]
+    writer = _Writer(draw, set(), defs)
+    schema = writer.schema(2)
+    if defs and isinstance(schema, dict):
+        writer.uses.add("defs")
+        schema = {**schema, "$defs": {name: writer.schema(1) for name in defs}}
+    style = draw(styles())
+    named = {name for name, (field, value) in _STYLE_NAMES.items() if getattr(style, field) == value}
+    return SchemaCase(schema, style, frozenset(writer.uses | named))
