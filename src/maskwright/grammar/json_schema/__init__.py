@@ -1,0 +1,160 @@
+"""The JSON Schema front end: drafts 4 to 2020-12, enforced exactly or refused by name and place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from maskwright.errors import LimitError
+from maskwright.grammar.plan import WHITESPACE_CODES, Budget, Cancel, CompileLimits, Constraint, Report, ReportEntry
+
+from .disjoint import expand_all, prove_claims
+from .forms import Forms
+from .lower import Lowering
+from .options import Draft, Escapes, Formats, KeyOrder, Numbers, Options, WhitespacePolicy
+from .productive import Productivity
+from .refs import registry_texts
+from .report import make_report
+from .scan import Scan
+from .source import dump, load
+
+__all__ = ["JsonSchema", "SchemaPlan"]
+
+
+class JsonSchema(Constraint):
+    """JSON texts whose value satisfies a JSON Schema.
+
+    Args:
+        schema: a dict, a bool, JSON text (str or bytes), or a Python type: a pydantic model, a dataclass, or whatever a
+            `pydantic.TypeAdapter` takes.
+        key_order: "schema": properties in their order, then names known only from `required`, then all others; "any".
+        whitespace: between the tokens of JSON: "compact": none; "bounded": nothing, a space, or one or two newlines and up to
+            20 blanks; "any".
+        numbers: "plain": no exponent, at most 20 fraction digits; "full": JSON's own.
+        escapes: "minimal": only what must be escaped; "any": every escape that JSON has.
+        formats: "assert": known formats are enforced; "annotate": none is.
+        registry: URI to schema, for references to other documents; nothing is ever fetched.
+        default_draft: the draft of a schema that does not name one by `$schema`.
+
+    The schema is read and judged when it is compiled, not here: what is malformed, unsupported or unsatisfiable raises a
+    ConstraintError with a JSON pointer from `maskwright.compile`. Wrong options raise ValueError, and a schema given as data
+    that is no JSON raises SchemaError here.
+    """
+
+    text: str
+    options: Options
+    registry: dict[str, str]
+    type: Any
+
+    def __init__(
+        self,
+        schema: Any,
+        *,
+        key_order: KeyOrder = "schema",
+        whitespace: WhitespacePolicy = "bounded",
+        numbers: Numbers = "plain",
+        escapes: Escapes = "minimal",
+        formats: Formats = "assert",
+        registry: Mapping[str, object] | None = None,
+        default_draft: Draft = "2020-12",
+    ) -> None:
+        target = None
+        if isinstance(schema, str):
+            text = schema
+        elif isinstance(schema, bytes | bytearray):
+            text = _decode(bytes(schema))
+        elif isinstance(schema, dict | bool):
+            text = dump(schema)
+        else:
+            from maskwright.grammar.types import schema_text
+
+            target, text = schema, schema_text(schema)
+        options = Options(key_order, whitespace, numbers, escapes, formats, default_draft, target is not None)
+        self._set(text=text, options=options, registry=registry_texts(registry or {}), type=target)
+
+    def fingerprint(self) -> str:
+        """The content key of the compile cache."""
+        o = self.options
+        registry = json.dumps(sorted(self.registry.items())) if self.registry else ""
+        flags = f"{o.key_order},{o.whitespace},{o.numbers},{o.escapes},{o.formats},{o.default_draft},{o.typed}"
+        target = "" if self.type is None else f"{id(self.type)}"
+        return f"json:{flags}:{target}:{registry}:{self.text}"
+
+    def plan(self, limits: CompileLimits, cancel: Cancel | None = None) -> SchemaPlan:
+        """The support scan.
+
+        Raises:
+            SchemaError: the schema is malformed, or uses what cannot be enforced exactly.
+            UnsatisfiableError: no value satisfies it.
+            LimitError: it is too large, too deep, or took too long.
+        """
+        try:
+            return self._plan(Budget(limits, cancel))
+        except RecursionError:
+            raise LimitError("The schema is nested too deeply", location="", hint="Write it flatter, with $defs") from None
+
+    def _plan(self, budget: Budget) -> SchemaPlan:
+        scan = Scan(load(self.text), self.text, self.options, self.registry, budget)
+        forms = Forms(scan)
+        productivity = Productivity(forms)
+        suspect = bool(scan.groups) and expand_all(forms)
+        if forms.claims:
+            prove_claims(forms, productivity)
+        if suspect or scan.suspect:
+            root = scan.resolve(scan.root)
+            productivity.decide_all(root)
+            if not productivity.has_value(root):
+                productivity.blame(root)
+            return SchemaPlan(forms, productivity, self.type)
+        return SchemaPlan(forms, None, self.type)
+
+    def __repr__(self) -> str:
+        shown = self.text if len(self.text) <= 60 else self.text[:57] + "..."
+        return f"JsonSchema({shown!r})"
+
+
+class SchemaPlan:
+    """A scanned schema, lowered on reach."""
+
+    def __init__(self, forms: Forms, productivity: Productivity | None, target: Any) -> None:
+        self._forms = forms
+        self._productivity = productivity
+        self._target = target
+        self._lowering = Lowering(forms, productivity)
+        self._report: Report | None = None
+
+    @property
+    def whitespace(self) -> int:
+        """White space policy: 0 compact, 1 bounded, 2 any."""
+        return WHITESPACE_CODES[self._forms.scan.options.whitespace]
+
+    @property
+    def report(self) -> Report:
+        """What became of every keyword; made when first asked for."""
+        if self._report is None:
+            extra: tuple[ReportEntry, ...] = ()
+            if self._target is not None:
+                from maskwright.grammar.types import unseen_checks
+
+                extra = unseen_checks(self._target)
+            self._report = make_report(self._forms.scan, extra)
+        return self._report
+
+    def start(self, program: Any) -> None:
+        """Allocates the root."""
+        self._lowering = Lowering(self._forms, self._productivity)
+        self._lowering.start(program)
+
+    def lower(self, program: Any, node: int) -> None:
+        """Defines a node."""
+        self._lowering.lower(program, node)
+
+
+def _decode(data: bytes) -> str:
+    from maskwright.errors import SchemaError
+
+    try:
+        return data.decode(json.detect_encoding(data))
+    except UnicodeDecodeError as error:
+        raise SchemaError(f"The schema is no text: {error.reason}, byte {error.start}", location="") from None

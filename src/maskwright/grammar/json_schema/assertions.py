@@ -1,0 +1,188 @@
+"""The keywords that say something about a value by itself: their values are checked, patterns parsed, limits compared.
+
+A handler gets the scan, the number of the schema, the schema, and the keyword's value. JSON Schema Validation 2020-12, section 6.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from maskwright.errors import LimitError, RegexError, SchemaError
+from maskwright.grammar.ir import Ir
+
+from .strings import format_ir, pattern_ir
+from .kinds import BITS, is_integral, type_of
+from .model import Note
+
+if TYPE_CHECKING:
+    from .scan import Scan
+
+# Lengths and counts beyond this are no less than endless for a text that anybody generates, and fit the core's integers.
+_MANY = 1 << 40
+# Formats of the standard that no automaton is there for.
+_STANDARD_FORMATS = frozenset(
+    "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri-reference uuid "
+    "uri-template json-pointer relative-json-pointer regex".split()
+)
+
+
+def on_type(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """`type`: a name or a list of names."""
+    bits = BITS.get(value) if type(value) is str else None
+    if bits is None:
+        names = value if isinstance(value, list) else [value]
+        bits = 0
+        for name in names:
+            bit = BITS.get(name) if isinstance(name, str) else None
+            if bit is None:
+                scan.bad(i, "type", f"one or several of {', '.join(BITS)}", name)
+            bits |= bit
+        if not bits:
+            scan.bad(i, "type", "a type or several", value)
+    scan.types[i] = bits
+
+
+def on_enum(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """`enum`: a list of any values."""
+    if not isinstance(value, list):
+        scan.bad(i, "enum", "a list of values", value)
+    check_values(scan, i, "enum", value)
+
+
+def on_const(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """`const`: any value."""
+    check_values(scan, i, "const", [value])
+
+
+def check_text(scan: Scan, i: int, keyword: str, text: str) -> None:
+    """Refuses lone surrogates: no UTF-8 text can hold one."""
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        raise SchemaError(
+            f"{text[:60]!a} holds a lone surrogate, which UTF-8 cannot write",
+            location=scan.where(i, keyword),
+            hint="Remove it, or write the pair",
+        )
+
+
+def check_values(scan: Scan, i: int, keyword: str, values: list[Any]) -> None:
+    """Refuses lone surrogates anywhere in given values. O(size), iterative."""
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            check_text(scan, i, keyword, value)
+        elif isinstance(value, list):
+            stack.extend(value)
+        elif isinstance(value, dict):
+            stack.extend(value)
+            stack.extend(value.values())
+
+
+def suspect_values(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
+    """Raises the suspicion unless one of the values plainly belongs: nothing but `type` stands beside them, and fits."""
+    values = schema["enum"] if "enum" in schema else [schema["const"]]
+    bits = scan.types.get(i)
+    alone = asserted == (1 if bits is None else 2)
+    if not (alone and values and (bits is None or any(type_of(v) & bits for v in values))):
+        scan.suspect = True
+
+
+def on_bound(keyword: str) -> Any:
+    """The handler of `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`."""
+    exclusive = keyword.startswith("exclusive")
+
+    def handle(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+        if exclusive and scan.draft == 4:
+            if not isinstance(value, bool):
+                scan.bad(i, keyword, "true or false in draft 4", value)
+        elif isinstance(value, bool) or not isinstance(value, int | Decimal):
+            if exclusive and isinstance(value, bool):
+                raise SchemaError(
+                    f"{keyword} is a number, not a boolean",
+                    location=scan.where(i, keyword),
+                    hint='Give the bound itself, or "$schema": "http://json-schema.org/draft-04/schema#"',
+                )
+            scan.bad(i, keyword, "a number", value)
+
+    return handle
+
+
+def count_of(scan: Scan, i: int, keyword: str, value: Any) -> int:
+    """A length or a count: a non-negative integer, also written 2.0."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal) or value < 0 or not is_integral(value):
+        scan.bad(i, keyword, "a non-negative integer", value)
+    return int(value)
+
+
+def on_least(keyword: str, most: str) -> Any:
+    """The handler of `minLength` and `minItems`."""
+
+    def handle(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+        least = count_of(scan, i, keyword, value)
+        if least > _MANY:
+            raise LimitError(f"{keyword} is larger than {_MANY}", location=scan.where(i, keyword))
+        if not least:
+            return
+        limit = schema.get(most)
+        if isinstance(limit, int | Decimal) and limit < least:
+            scan.suspect = True
+        if keyword == "minItems" and (schema.get("items") is False or "prefixItems" in schema or "additionalItems" in schema):
+            scan.suspect = True
+
+    return handle
+
+
+def on_most(keyword: str) -> Any:
+    """The handler of `maxLength` and `maxItems`."""
+
+    def handle(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+        count_of(scan, i, keyword, value)
+
+    return handle
+
+
+def clamp(most: int | Decimal | None) -> int:
+    """An upper count for the core: -1 for none, or for one so large that it says nothing."""
+    return -1 if most is None or most > _MANY else int(most)
+
+
+def on_pattern(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """`pattern`: an ECMA-262 regular expression, found anywhere in the string."""
+    if not isinstance(value, str):
+        scan.bad(i, "pattern", "a regular expression", value)
+    scan.regexes.setdefault(i, []).append((f"p{value}", read_pattern(scan, i, "pattern", value)))
+
+
+def read_pattern(scan: Scan, i: int, keyword: str, value: str) -> Ir:
+    """The strings in which the pattern is found; refusals name the keyword."""
+    try:
+        return pattern_ir(value, scan.budget.limits)
+    except RegexError as error:
+        raise SchemaError(
+            f"{keyword}: pattern {value[:200]!r}: {error.message}, {error.location or 'offset 0'}",
+            location=scan.where(i, keyword),
+            hint=error.hint,
+        ) from None
+    except LimitError as error:
+        raise LimitError(f"{keyword}: {error.message}", location=scan.where(i, keyword), hint=error.hint) from None
+
+
+def on_format(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """`format`: an assertion where it is known and the option says so."""
+    if not isinstance(value, str):
+        scan.bad(i, "format", "the name of a format", value)
+    if scan.options.formats == "annotate":
+        scan.notes[i, "format"] = Note("annotation", "formats are not asserted, by option")
+        return
+    ir = format_ir(value, scan.options.typed)
+    if ir is not None:
+        scan.regexes.setdefault(i, []).append((f"{'t' if scan.options.typed else 'f'}{value}", ir))
+    elif value in _STANDARD_FORMATS:
+        raise SchemaError(
+            f"format {value!r} is not supported",
+            location=scan.where(i, "format"),
+            hint='Give formats="annotate" to have no format enforced, or leave it out',
+        )
+    else:
+        scan.notes[i, "format"] = Note("annotation", f"{value!r} is no format of the standard")

@@ -1,0 +1,127 @@
+"""Which keys must be expanded before anything is lowered, and the proof that the branches of a `oneOf` exclude each other.
+
+Two branches exclude each other iff their conjunction, together with what applies beside the `oneOf`, has no value: the same
+question as for any other key. So different types, constants of a required property, bounds, patterns all count, at any depth.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+from maskwright.errors import SchemaError
+
+from .forms import Claim, Forms
+from .kinds import EVERY, OBJECT
+from .model import NEVER, NOTHING, Key
+from .productive import Productivity
+
+_SCRATCH: Key = (-3,)
+
+
+def expand_all(forms: Forms) -> bool:
+    """Expands every key in which several schemas meet, so that what cannot be enforced is refused now.
+
+    Returns:
+        Whether one of them may have no value.
+
+    Raises:
+        SchemaError: a conjunction has too many alternatives.
+    """
+    scan = forms.scan
+    suspect = False
+    stack = [scan.resolve(i) for i in scan.groups if i not in scan.inner]
+    seen: set[Key] = set()
+    while stack:
+        key = stack.pop()
+        if key in seen or (len(key) <= 1 and (not key or key[0] not in scan.groups)):
+            continue
+        seen.add(key)
+        scan.limit_nodes(len(scan.schemas) + len(seen), key[0])
+        scan.budget.check("")
+        members = forms.union(key)
+        if members is not None:
+            group = scan.unions[key[0]]
+            if group.kind == "one" and len(group.branches) > 1:
+                forms.claims.append(Claim(key[0], group, ()))
+            stack += members
+            continue
+        alternatives = forms.of(key)
+        suspect = suspect or not alternatives
+        for facets in alternatives:
+            if len(facets.members) > 1:
+                suspect = suspect or (scan.linked and bool(facets.required or facets.min_items))
+                suspect = suspect or any(NOTHING in need for need in facets.needs(scan))
+                stack += facets.below(scan)
+    return suspect
+
+
+def prove_claims(forms: Forms, productivity: Productivity) -> None:
+    """Proves that the branches of each `oneOf` exclude each other.
+
+    Raises:
+        SchemaError: there is a value that two branches share, or it cannot be excluded.
+    """
+    claims = sorted(forms.claims, key=lambda claim: len(claim.members))
+    proven: dict[tuple[int, str], list[frozenset[int]]] = {}
+    for claim in claims:
+        contexts = proven.setdefault((claim.owner, claim.group.keyword), [])
+        if not any(context <= set(claim.members) for context in contexts):
+            _prove(forms, productivity, claim)
+            contexts.append(frozenset(claim.members))
+
+
+def _prove(forms: Forms, productivity: Productivity, claim: Claim) -> None:
+    scan, branches = forms.scan, claim.group.branches
+    if _distinguished(forms, claim):
+        return
+    types = [_types(forms, branch) for branch in branches]
+    context = EVERY
+    for member in claim.members:
+        context &= scan.types.get(member, EVERY)
+    for a, b in combinations(range(len(branches)), 2):
+        if not types[a] & types[b] & context or NEVER in (branches[a], branches[b]):
+            continue
+        scan.budget.check(scan.where(claim.owner, "oneOf"))
+        for members in forms.expand([branches[a], branches[b]], claim.members, _SCRATCH):
+            facets = forms.settle(members, _SCRATCH)
+            if facets is not None and productivity.is_inhabited(facets):
+                raise SchemaError(
+                    f"oneOf: a value may fit both branch {a} and branch {b}, which is not supported",
+                    location=scan.where(claim.owner, "oneOf"),
+                    hint="Write anyOf if it may fit both, or give each branch a type or a required const of its own",
+                )
+
+
+def _types(forms: Forms, branch: int) -> int:
+    """The types that a branch plainly allows."""
+    types, scan = EVERY, forms.scan
+    for number in {branch, *scan.resolve(branch)}:
+        types &= scan.types.get(number, EVERY)
+    return types
+
+
+def _distinguished(forms: Forms, claim: Claim) -> bool:
+    """Whether all branches require one property with strings of their own: the usual case, told in linear time."""
+    scan = forms.scan
+    schemas = []
+    for branch in claim.group.branches:
+        key = scan.resolve(branch)
+        if len(key) != 1 or key[0] < 0 or scan.types.get(key[0]) != OBJECT:
+            return False
+        schemas.append(scan.schemas[key[0]])
+    return scan.draft >= 6 and any(_differ(schemas, name) for name in schemas[0].get("properties", {}))
+
+
+def _differ(schemas: list[dict[str, Any]], name: str) -> bool:
+    seen: set[str] = set()
+    for schema in schemas:
+        tag = schema.get("properties", {}).get(name)
+        if not isinstance(tag, dict) or "$ref" in tag or name not in schema.get("required", ()):
+            return False
+        values = [tag["const"]] if "const" in tag else tag.get("enum", [None])
+        if not all(isinstance(v, str) and v not in seen for v in values):
+            return False
+        seen.update(values)
+    return True
+

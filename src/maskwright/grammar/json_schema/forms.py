@@ -1,0 +1,139 @@
+"""From keys to alternatives: what a conjunction of schemas with `anyOf`, `allOf`, `oneOf` and `$ref` comes to.
+
+The schemas of a key and all that apply beside them are collected; every `anyOf` or `oneOf` in between is multiplied out, so that
+what is left are alternatives without branches (`Facets`). A `oneOf` is taken for an `anyOf`, and the claim that its branches
+exclude each other is noted, to be proved (`disjoint`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from maskwright.errors import SchemaError
+
+from .evaluate import distinct, fits_locally
+from .facets import Facets
+from .kinds import EVERY
+from .model import ALWAYS, NEVER, NOTHING, Group, Key
+
+if TYPE_CHECKING:
+    from .scan import Scan
+
+# More alternatives than this are refused: each is a machine that runs beside the others.
+MOST_ALTERNATIVES = 256
+
+
+class Claim(NamedTuple):
+    """That the branches of a `oneOf` exclude each other for values that fit `members`."""
+
+    owner: int
+    group: Group
+    members: tuple[int, ...]
+
+
+class Forms:
+    """The alternatives of keys, memoised.
+
+    Attributes:
+        claims: what `oneOf`s claimed in the keys expanded so far.
+        reasons: for keys without any alternative, a schema and keyword that is to blame.
+    """
+
+    def __init__(self, scan: Scan) -> None:
+        self.scan = scan
+        self.claims: list[Claim] = []
+        self.reasons: dict[Key, tuple[int, str]] = {}
+        self._memo: dict[Key, list[Facets]] = {}
+
+    def union(self, key: Key) -> list[Key] | None:
+        """The keys of the branches, where the key is nothing but an `anyOf` or `oneOf`."""
+        group = self.scan.unions.get(key[0]) if len(key) == 1 else None
+        if group is None:
+            return None
+        return list(dict.fromkeys(self.scan.resolve(branch) for branch in group.branches))
+
+    def of(self, key: Key) -> list[Facets]:
+        """The alternatives of a key; none where no value can fit.
+
+        Raises:
+            SchemaError: there are too many of them.
+        """
+        found = self._memo.get(key)
+        if found is None:
+            found = self._memo[key] = self._make(key)
+        return found
+
+    def _make(self, key: Key) -> list[Facets]:
+        scan = self.scan
+        if key == NOTHING:
+            return []
+        if len(key) == 1 and key[0] not in scan.groups:
+            members: Iterator[tuple[int, ...]] = iter([key])
+        else:
+            members = self.expand(list(key), (), key)
+        return [facets for m in members if (facets := self.settle(m, key)) is not None]
+
+    def settle(self, members: tuple[int, ...], key: Key) -> Facets | None:
+        """The conjunction of schemas without their branches; None where it is empty by itself."""
+        scan = self.scan
+        facets = Facets(scan, members)
+        if not facets.types:
+            self.reasons.setdefault(key, facets.reason or (members[0], "type"))
+            return None
+        if facets.values is not None:
+            facets.values = [v for v in distinct(facets.values) if all(fits_locally(scan, i, v) for i in members)]
+            if not facets.values:
+                owner = next(i for i in members if "enum" in scan.schemas[i] or "const" in scan.schemas[i])
+                self.reasons.setdefault(key, (owner, "enum" if "enum" in scan.schemas[owner] else "const"))
+                return None
+        return facets
+
+    def expand(self, pending: list[int], members: tuple[int, ...], key: Key) -> Iterator[tuple[int, ...]]:
+        """The sets of schemas, one branch chosen of every group, that apply beside `members`; depth first, in order."""
+        scan, count = self.scan, 1
+        stack = [(pending[::-1], dict.fromkeys(members), EVERY, list[tuple[int, Group]]())]
+        while stack:
+            pending, chosen, types, choices = stack.pop()
+            types = self._collect(pending, chosen, types, choices, key)
+            if not types:
+                continue
+            if not choices:
+                yield tuple(chosen)
+                continue
+            owner, group = choices.pop(0)
+            if group.kind == "one" and len(group.branches) > 1:
+                self.claims.append(Claim(owner, group, tuple(chosen)))
+            count += len(group.branches) - 1
+            if count > MOST_ALTERNATIVES:
+                raise SchemaError(
+                    f"{group.keyword} beside others multiplies out to more than {MOST_ALTERNATIVES} alternatives",
+                    location=scan.where(owner, group.keyword),
+                    hint="Write one anyOf of the cases that are meant",
+                )
+            for branch in reversed(group.branches):
+                stack.append(([branch], dict(chosen), types, list(choices)))
+
+    def _collect(
+        self, pending: list[int], chosen: dict[int, None], types: int, choices: list[tuple[int, Group]], key: Key
+    ) -> int:
+        """Adds schemas and what applies beside them; the types left, 0 where they contradict each other."""
+        scan = self.scan
+        while pending:
+            i = pending.pop()
+            if i == NEVER:
+                self.reasons.setdefault(key, (next(reversed(chosen), scan.root), "false"))
+                return 0
+            if i == ALWAYS or i in chosen:
+                continue
+            chosen[i] = None
+            types &= scan.types.get(i, EVERY)
+            if not types:
+                self.reasons.setdefault(key, (i, "type"))
+                return 0
+            for group in scan.groups.get(i, ()):
+                if group.kind == "all":
+                    pending.extend(reversed(group.branches))
+                else:
+                    choices.append((i, group))
+        return types

@@ -1,0 +1,94 @@
+"""The table from keyword to handler, for each draft; a keyword that is not in it asserts nothing and is an annotation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from . import applicators as ap
+from . import assertions as at
+from . import rewrites as rw
+from .facets import bounds_of
+from .kinds import EVERY, FRACTION
+from .numbers import is_range_empty
+from .strings import is_simple, is_string_empty
+
+if TYPE_CHECKING:
+    from .scan import Scan
+
+Handler = Callable[["Scan", int, dict[str, Any], Any], None]
+
+# Keyword: handler, first draft, last draft.
+_HANDLERS: dict[str, tuple[Handler, int, int]] = {
+    "type": (at.on_type, 4, 2020),
+    "enum": (at.on_enum, 4, 2020),
+    "const": (at.on_const, 6, 2020),
+    "minimum": (at.on_bound("minimum"), 4, 2020),
+    "maximum": (at.on_bound("maximum"), 4, 2020),
+    "exclusiveMinimum": (at.on_bound("exclusiveMinimum"), 4, 2020),
+    "exclusiveMaximum": (at.on_bound("exclusiveMaximum"), 4, 2020),
+    "multipleOf": (rw.on_multiple, 4, 2020),
+    "minLength": (at.on_least("minLength", "maxLength"), 4, 2020),
+    "maxLength": (at.on_most("maxLength"), 4, 2020),
+    "pattern": (at.on_pattern, 4, 2020),
+    "format": (at.on_format, 4, 2020),
+    "minItems": (at.on_least("minItems", "maxItems"), 4, 2020),
+    "maxItems": (at.on_most("maxItems"), 4, 2020),
+    "uniqueItems": (rw.on_unique, 4, 2020),
+    "prefixItems": (ap.on_prefix("prefixItems"), 2020, 2020),
+    "additionalItems": (ap.on_additional_items, 4, 2019),
+    "contains": (rw.on_contains, 6, 2020),
+    "unevaluatedItems": (rw.on_unevaluated("unevaluatedItems", ("contains",)), 2019, 2020),
+    "properties": (ap.on_properties, 4, 2020),
+    "required": (ap.on_required, 4, 2020),
+    "additionalProperties": (ap.on_schema("additionalProperties"), 4, 2020),
+    "patternProperties": (rw.on_pattern_properties, 4, 2020),
+    "propertyNames": (rw.on_property_names, 6, 2020),
+    "minProperties": (rw.on_min_properties, 4, 2020),
+    "maxProperties": (rw.on_max_properties, 4, 2020),
+    "dependencies": (rw.on_dependencies("dependencies"), 4, 2020),
+    "dependentRequired": (rw.on_dependencies("dependentRequired"), 2019, 2020),
+    "dependentSchemas": (rw.on_dependencies("dependentSchemas"), 2019, 2020),
+    "unevaluatedProperties": (rw.on_unevaluated("unevaluatedProperties", ()), 2019, 2020),
+    "allOf": (ap.on_group("all", "allOf"), 4, 2020),
+    "anyOf": (ap.on_group("any", "anyOf"), 4, 2020),
+    "oneOf": (ap.on_group("one", "oneOf"), 4, 2020),
+    "not": (ap.on_not, 4, 2020),
+    "if": (rw.on_if, 7, 2020),
+    "$ref": (ap.on_ref, 4, 2020),
+    "$dynamicRef": (ap.on_dynamic_ref("$dynamicRef", "$dynamicAnchor"), 2020, 2020),
+    "$recursiveRef": (ap.on_dynamic_ref("$recursiveRef", "$recursiveAnchor"), 2019, 2019),
+}
+
+
+@lru_cache(maxsize=None)
+def table_of(draft: int) -> dict[str, Handler]:
+    """The handlers of a draft."""
+    table = {name: handler for name, (handler, first, last) in _HANDLERS.items() if first <= draft <= last}
+    table["items"] = ap.on_schema("items") if draft == 2020 else ap.on_prefix("items")
+    return table
+
+
+def conclude(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
+    """What the keywords of a schema mean together: whether it is only an alias or a union, and whether it may be empty."""
+    groups = scan.groups.get(i)
+    if asserted <= 1:
+        if not asserted:
+            scan.aliases[i] = ()
+        elif groups is not None and len(groups) == 1:
+            group = groups[0]
+            if group.kind != "all":
+                scan.unions[i] = group
+            elif len(group.branches) == 1:
+                scan.aliases[i] = () if group.branches[0] == -2 else group.branches
+    if "enum" in schema or "const" in schema:
+        at.suspect_values(scan, i, schema, asserted)
+    regexes = scan.regexes.get(i)
+    if regexes is not None and (len(regexes) > 1 or "minLength" in schema or "maxLength" in schema or not is_simple(regexes[0][1])):
+        least, most = schema.get("minLength", 0), at.clamp(schema.get("maxLength"))
+        scan.suspect |= is_string_empty(regexes, int(least), most, scan.budget.limits, lambda: scan.where(i))
+    if asserted > 1 and ("minimum" in schema or "exclusiveMinimum" in schema):
+        low, high = bounds_of(schema, scan.draft)
+        if low is not None and high is not None:
+            scan.suspect |= is_range_empty(low, high, not scan.types.get(i, EVERY) & FRACTION, scan.options)

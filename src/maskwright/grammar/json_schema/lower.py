@@ -1,0 +1,172 @@
+"""From keys to machines of the core, node by node, when a matcher reaches them. Nothing here can fail: the scan saw it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .facets import Facets
+from .forms import Forms
+from .kinds import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
+from .model import ANYTHING, NOTHING, Key
+from .numbers import scalar_automaton
+from .productive import Productivity
+from .strings import string_automaton
+from .values import value_pieces
+
+if TYPE_CHECKING:
+    from maskwright._core import Program
+
+# Defines a node of the program.
+Piece = Callable[["Program", int], None]
+
+
+class Lowering:
+    """One schema lowered into one program.
+
+    Args:
+        forms: the scanned schema.
+        productivity: what has a value; None where everything has.
+    """
+
+    def __init__(self, forms: Forms, productivity: Productivity | None) -> None:
+        self._forms = forms
+        self._scan = forms.scan
+        self._productivity = productivity
+        options = forms.scan.options
+        self._escapes = options.escapes == "any"
+        self._any_order = options.key_order == "any"
+        self._nodes: dict[Key, int] = {}
+        self._pending: dict[int, Key | Piece] = {}
+
+    def start(self, program: Program) -> None:
+        """Allocates the root."""
+        self._node(program, self._scan.resolve(self._scan.root))
+
+    def lower(self, program: Program, node: int) -> None:
+        """Defines a node."""
+        what = self._pending.pop(node)
+        if not isinstance(what, tuple):
+            what(program, node)
+        elif (members := self._forms.union(what)) is not None:
+            program.define_union(node, [self._node(program, k) for k in members if self._has_value(k)])
+        else:
+            pieces: list[Piece] = []
+            for facets in [Facets(self._scan, ())] if what == ANYTHING else self._forms.of(what):
+                pieces += self._pieces(facets)
+            self.define(program, node, pieces)
+
+    def define(self, program: Program, node: int, pieces: list[Piece]) -> None:
+        """Defines a node as the union of pieces."""
+        if len(pieces) == 1:
+            pieces[0](program, node)
+            return
+        members = []
+        for piece in pieces:
+            members.append(program.new_node())
+            piece(program, members[-1])
+        program.define_union(node, members)
+
+    def _node(self, program: Program, key: Key) -> int:
+        node = self._nodes.get(key)
+        if node is None:
+            node = self._nodes[key] = program.new_node()
+            self._pending[node] = key
+        return node
+
+    def defer(self, program: Program, piece: Piece) -> int:
+        """A node that `piece` will define on reach."""
+        node = program.new_node()
+        self._pending[node] = piece
+        return node
+
+    def _has_value(self, key: Key) -> bool:
+        return key != NOTHING and (self._productivity is None or self._productivity.has_value(key))
+
+    def _pieces(self, facets: Facets) -> list[Piece]:
+        if facets.values is not None:
+            return value_pieces(self, facets.values, self._scan.options)
+        pieces: list[Piece] = []
+        types = facets.types
+        if types & (NULL | BOOLEAN | NUMBER):
+            regex = scalar_automaton(types, facets.low, facets.high, self._scan.options)
+            pieces.append(lambda program, node: program.define_regex(node, regex))
+        if types & STRING:
+            pieces.append(self._string(facets))
+        if types & OBJECT and (piece := self._object(facets)) is not None:
+            pieces.append(piece)
+        if types & ARRAY and (piece := self._array(facets)) is not None:
+            pieces.append(piece)
+        return pieces
+
+    def _string(self, facets: Facets) -> Piece:
+        least, most, escapes = facets.min_length, facets.max_length, self._escapes
+        if not facets.regexes:
+            return lambda program, node: program.define_string(node, least, most, escapes)
+        regex = string_automaton(facets.regexes, least, most)
+        return lambda program, node: program.define_regex_string(node, regex, escapes)
+
+    def _object(self, facets: Facets) -> Piece | None:
+        names, others = facets.properties(self._scan)
+        required = facets.required
+        closed = not self._has_value(others)
+        kept: list[tuple[str, Key | None]] = []
+        for name, key in names.items():
+            if self._has_value(key):
+                kept.append((name, key))
+            elif name in required:
+                return None
+            elif not closed:
+                kept.append((name, None))
+
+        def define(program: Program, node: int) -> None:
+            program.define_object(
+                node,
+                [name.encode() for name, _ in kept],
+                [-1 if key is None else self._node(program, key) for _, key in kept],
+                [name in required for name, _ in kept],
+                -1 if closed else self._node(program, others),
+                self._any_order,
+                self._escapes,
+            )
+
+        return define
+
+    def _array(self, facets: Facets) -> Piece | None:
+        prefix, rest = facets.items(self._scan)
+        least, most = facets.min_items, facets.max_items
+        for n, key in enumerate(prefix):
+            if not self._has_value(key):
+                del prefix[n:]
+                most = n if most < 0 else min(most, n)
+                break
+        open_ = self._has_value(rest) and not 0 <= most <= len(prefix)
+        if not open_ and (most < 0 or most > len(prefix)):
+            most = len(prefix)
+        if 0 <= most < least:
+            return None
+        if 0 <= most < len(prefix):
+            del prefix[most:]
+
+        def define(program: Program, node: int) -> None:
+            children = [self._node(program, key) for key in prefix]
+            program.define_array(node, children, self._node(program, rest) if open_ else -1, least, most)
+
+        return define
+
+    def define_list(self, program: Program, node: int, items: list[Any], make: Callable[[Any], Piece]) -> None:
+        """Defines an array of exactly these items."""
+        children = [self.defer(program, make(item)) for item in items]
+        program.define_array(node, children, -1, len(items), len(items))
+
+    def define_record(self, program: Program, node: int, record: dict[str, Any], make: Callable[[Any], Piece]) -> None:
+        """Defines an object of exactly these members."""
+        program.define_object(
+            node,
+            [name.encode() for name in record],
+            [self.defer(program, make(value)) for value in record.values()],
+            [True] * len(record),
+            -1,
+            self._any_order,
+            self._escapes,
+        )

@@ -1,0 +1,44 @@
+"""The options of a JsonSchema constraint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+KeyOrder = Literal["schema", "any"]
+WhitespacePolicy = Literal["compact", "bounded", "any"]
+Numbers = Literal["plain", "full"]
+Escapes = Literal["minimal", "any"]
+Formats = Literal["assert", "annotate"]
+Draft = Literal["2020-12", "2019-09", "7", "6", "4"]
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "key_order": ("schema", "any"),
+    "whitespace": ("compact", "bounded", "any"),
+    "numbers": ("plain", "full"),
+    "escapes": ("minimal", "any"),
+    "formats": ("assert", "annotate"),
+    "default_draft": ("2020-12", "2019-09", "7", "6", "4"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the values of a schema are written; see `JsonSchema` for what each means.
+
+    `typed` adds what the parser of a Python type asks for beyond its schema, see `maskwright.grammar.types`.
+    """
+
+    key_order: KeyOrder = "schema"
+    whitespace: WhitespacePolicy = "bounded"
+    numbers: Numbers = "plain"
+    escapes: Escapes = "minimal"
+    formats: Formats = "assert"
+    default_draft: Draft = "2020-12"
+    typed: bool = False
+
+    def __post_init__(self) -> None:
+        for name, choices in _CHOICES.items():
+            value: Any = getattr(self, name)
+            if value not in choices:
+                raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")

@@ -1,0 +1,149 @@
+"""Which keys have a value at all: the least fixpoint over what their alternatives need.
+
+A value exists for a key iff for some alternative and container type all members that are needed have one. That is Horn
+satisfiability, decided in linear time by counting (Dowling and Gallier, "Linear-time algorithms for testing the satisfiability of
+propositional Horn formulae", J. Logic Programming 1(3), 1984).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NoReturn
+
+from maskwright.errors import UnsatisfiableError
+
+from .facets import Facets
+from .forms import Forms
+from .model import NOTHING, Key
+
+
+class Productivity:
+    """Decides keys on demand and remembers them."""
+
+    def __init__(self, forms: Forms) -> None:
+        self._forms = forms
+        self._known: dict[Key, bool] = {NOTHING: False}
+
+    def has_value(self, key: Key) -> bool:
+        """Whether any value belongs to a key."""
+        found = self._known.get(key)
+        if found is None:
+            self._decide(key)
+            found = self._known[key]
+        return found
+
+    def is_inhabited(self, facets: Facets) -> bool:
+        """Whether any value belongs to one alternative."""
+        return any(all(self.has_value(key) for key in need) for need in facets.needs(self._forms.scan))
+
+    def clauses(self, key: Key) -> list[list[Key]]:
+        """The ways to have a value: for each, the keys that all need one."""
+        members = self._forms.union(key)
+        if members is not None:
+            return [[member] for member in members]
+        return [need for facets in self._forms.of(key) for need in facets.needs(self._forms.scan)]
+
+    def _decide(self, key: Key) -> None:
+        """Settles a key and all that it needs."""
+        known, budget = self._known, self._forms.scan.budget
+        waiting: dict[Key, list[int]] = defaultdict(list)
+        heads: list[Key] = []
+        missing: list[int] = []
+        proven: list[Key] = []
+        seen, stack = {key}, [key]
+        while stack:
+            top = stack.pop()
+            budget.check("")
+            for need in self.clauses(top):
+                open_ = {k for k in need if not known.get(k)}
+                if any(known.get(k) is False for k in open_):
+                    continue
+                heads.append(top)
+                missing.append(len(open_))
+                if not open_:
+                    proven.append(top)
+                for k in open_:
+                    waiting[k].append(len(heads) - 1)
+                    if k not in seen:
+                        seen.add(k)
+                        stack.append(k)
+        while proven:
+            top = proven.pop()
+            if known.get(top):
+                continue
+            known[top] = True
+            for clause in waiting[top]:
+                missing[clause] -= 1
+                if not missing[clause]:
+                    proven.append(heads[clause])
+        for k in seen:
+            known.setdefault(k, False)
+
+    def decide_all(self, root: Key) -> None:
+        """Settles every key that a value of the root may hold anywhere, so that lowering finds all answers ready."""
+        forms = self._forms
+        scan = forms.scan
+        seen, stack = {root}, [root]
+        while stack:
+            key = stack.pop()
+            scan.budget.check("")
+            self.has_value(key)
+            members = forms.union(key)
+            below = members if members is not None else [k for facets in forms.of(key) for k in facets.below(scan)]
+            for k in below:
+                if k not in seen:
+                    seen.add(k)
+                    stack.append(k)
+            scan.limit_nodes(len(seen), key[0] if key else -1)
+
+    def blame(self, root: Key) -> NoReturn:
+        """Raises the error for a root without values, at the place that is to blame: down along what is needed and missing."""
+        forms, seen, key = self._forms, set[Key](), root
+        place, detail, step = "", "it requires itself without end", None
+        while key not in seen:
+            seen.add(key)
+            step = next((k for need in self.clauses(key) for k in need if not self.has_value(k)), None)
+            place = self._place(key, step) or place
+            if step is None or step == NOTHING:
+                break
+            key = step
+        if step == NOTHING:
+            detail = "it asks for what nothing can be"
+        elif step is None:
+            owner, keyword = forms.reasons.get(key, (-1, "false"))
+            if owner >= 0:
+                place = forms.scan.where(owner) if keyword == "false" else forms.scan.where(owner, keyword)
+            detail = _DETAILS.get(keyword, f"{keyword} contradicts the rest")
+        raise UnsatisfiableError(
+            f"No value satisfies the schema: {detail}", location=place, hint="Change that part, or do not require it"
+        )
+
+    def _place(self, key: Key, below: Key | None) -> str | None:
+        """Where a needed member stands: its own schema, or what says that there is none."""
+        scan = self._forms.scan
+        if below is not None and below and below[0] >= 0:
+            return scan.where(below[0])
+        if below == NOTHING and self._forms.union(key) is None:
+            for facets in self._forms.of(key):
+                for i in facets.members:
+                    schema = scan.schemas[i]
+                    for name in facets.required:
+                        if schema.get("properties", {}).get(name, True) is False:
+                            return scan.where(i, "properties", name)
+                    if facets.required and schema.get("additionalProperties") is False:
+                        return scan.where(i, "additionalProperties")
+                    if facets.min_items and schema.get("items") is False:
+                        return scan.where(i, "items")
+        return scan.where(key[0]) if key and key[0] >= 0 else None
+
+
+_DETAILS = {
+    "enum": "enum has no value, or none that fits the keywords beside it",
+    "const": "the const does not fit the keywords beside it",
+    "false": "a part that always applies is false",
+    "type": "the types asked for exclude each other",
+    "minimum": "no number lies between the bounds",
+    "pattern": "no string fits pattern, format and lengths together",
+    "maxLength": "minLength is larger than maxLength",
+    "minItems": "minItems is larger than maxItems",
+}

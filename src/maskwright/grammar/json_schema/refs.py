@@ -1,0 +1,146 @@
+"""References: to a place by JSON pointer, to an anchor, to a resource by its `$id`; inside the document or the registry.
+
+JSON Schema Core 2020-12, sections 8.2 and 9; RFC 3986, RFC 6901. Nothing is ever fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urldefrag, urljoin
+
+from maskwright.errors import SchemaError
+
+from .dialect import draft_of, subschemas
+from .paths import ROOT, Path, pointer, tokens_of
+from .source import dump, load
+
+Place = tuple[Any, Path]
+
+
+class References:
+    """Resolves the references of one document and of the registry beside it.
+
+    Args:
+        document: the parsed schema.
+        draft: its draft, which says what an identifier looks like.
+        simple: the document has no identifier below its root, so that `#...` is always about the root.
+        registry: URI to schema, the only other documents there are.
+    """
+
+    def __init__(self, document: Any, draft: int, simple: bool, registry: Mapping[str, str]) -> None:
+        self._documents: dict[str | None, Any] = {None: document}
+        self._draft = draft
+        self._id = "id" if draft == 4 else "$id"
+        self._simple = simple
+        self._registry = registry
+        self._places: dict[str, Place] = {}  # absolute URI of a resource or anchor -> the schema there
+        self._bases: dict[int, str] = {}  # id() of a schema with an identifier -> the URI it gives
+        self._indexed = False
+
+    def resolve(self, ref: str, path: Path) -> Place:
+        """The schema that the reference `ref` of the schema at `path` points to, and its path.
+
+        Raises:
+            SchemaError: it points nowhere, to no schema, or to a document that is not at hand.
+        """
+        if self._simple and ref.startswith("#") and len(path) != 1:
+            fragment, place = ref[1:], (self._documents[None], ROOT)
+            if not fragment:
+                return place
+            if fragment[0] == "/" and tokens_of(path)[0] is None:
+                return self._walk(place, fragment, ref, path)
+        return self._by_uri(ref, path)
+
+    def _by_uri(self, ref: str, path: Path) -> Place:
+        if not self._indexed:
+            self._indexed = True
+            self._index(self._documents[None], ROOT, "")
+        base = self._base(path)
+        try:
+            uri, fragment = urldefrag(base + ref if ref.startswith("#") else urljoin(base, ref))
+        except ValueError:
+            raise SchemaError(f"{ref!r} is no URI", location=pointer(path, "$ref")) from None
+        if fragment and not fragment.startswith("/"):
+            self._resource(uri, ref, path)
+            place = self._places.get(f"{uri}#{unquote(fragment)}")
+            if place is None:
+                raise SchemaError(f"$ref points to the anchor {ref!r}, which is nowhere", location=pointer(path, "$ref"))
+            return place
+        return self._walk(self._resource(uri, ref, path), fragment, ref, path)
+
+    def _resource(self, uri: str, ref: str, path: Path) -> Place:
+        place = self._places.get(uri)
+        if place is None and uri in self._registry:
+            document = self._documents[uri] = load(self._registry[uri], (uri,))
+            if draft_of(document, self._draft, (uri,)) != self._draft:
+                raise SchemaError("The document speaks another draft", location=pointer((uri,), "$schema"))
+            self._index(document, (uri,), uri)
+            place = self._places.setdefault(uri, (document, (uri,)))
+        if place is None:
+            raise SchemaError(
+                f"$ref points to {ref!r}, a document that is not at hand",
+                location=pointer(path, "$ref"),
+                hint="Put it into $defs, or give it in registry={uri: schema}; nothing is fetched",
+            )
+        return place
+
+    def _index(self, document: Any, root: Path, uri: str) -> None:
+        """Note every identifier of a document. O(document), once, only where a reference needs it."""
+        self._places.setdefault(uri, (document, root))
+        stack: list[tuple[Any, Path, str]] = [(document, root, uri)]
+        while stack:
+            schema, path, base = stack.pop()
+            if not isinstance(schema, dict):
+                continue
+            base = self._identify(schema, path, base)
+            stack.extend((sub, at, base) for sub, at in subschemas(schema, path))
+
+    def _identify(self, schema: dict[str, Any], path: Path, base: str) -> str:
+        name = schema.get(self._id)
+        if isinstance(name, str) and not (self._draft <= 7 and "$ref" in schema):
+            uri, anchor = urldefrag(urljoin(base, name))
+            if not name.startswith("#"):
+                base = self._bases[id(schema)] = uri
+                self._places.setdefault(uri, (schema, path))
+            if anchor and self._draft <= 7:
+                self._places.setdefault(f"{base}#{anchor}", (schema, path))
+        if self._draft >= 2019:
+            for keyword in ("$anchor", "$dynamicAnchor"):
+                if isinstance(schema.get(keyword), str):
+                    self._places.setdefault(f"{base}#{schema[keyword]}", (schema, path))
+        return base
+
+    def _base(self, path: Path) -> str:
+        """The URI that references at `path` are relative to."""
+        root, tokens = tokens_of(path)
+        value = self._documents[root]
+        base = self._bases.get(id(value), root or "")
+        for token in tokens:
+            value = value[token]
+            base = self._bases.get(id(value), base)
+        return base
+
+    def _walk(self, place: Place, fragment: str, ref: str, path: Path) -> Place:
+        value, at = place
+        if fragment:
+            for token in unquote(fragment).split("/")[1:]:
+                token = token.replace("~1", "/").replace("~0", "~")
+                if isinstance(value, dict) and token in value:
+                    value, at = value[token], (at, token)
+                elif isinstance(value, list) and _is_index(token) and int(token) < len(value):
+                    value, at = value[int(token)], (at, int(token))
+                else:
+                    raise SchemaError(f"$ref points to {ref!r}, which is nowhere", location=pointer(path, "$ref"))
+        if not isinstance(value, dict | bool):
+            raise SchemaError(f"$ref points to {ref!r}, which is no schema", location=pointer(path, "$ref"))
+        return value, at
+
+
+def _is_index(token: str) -> bool:
+    return token.isascii() and token.isdigit() and len(token) < 10 and (token == "0" or token[0] != "0")
+
+
+def registry_texts(registry: Mapping[str, object]) -> dict[str, str]:
+    """The documents of a registry as JSON text: a snapshot, and content to compare by."""
+    return {uri: schema if isinstance(schema, str) else dump(schema) for uri, schema in registry.items()}

@@ -1,0 +1,208 @@
+"""The support scan: one iterative pass over every schema that the root reaches.
+
+Each schema object becomes a number, each keyword goes to its handler (`keywords`), which checks its value and notes what the
+later steps need. A microsecond or two a schema, since it is much of the time to the first mask: no copies, no strings built for
+what nobody may ask. What can be empty is only *suspected* here (`suspect`); `productive` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from maskwright.errors import LimitError, SchemaError
+from maskwright.grammar.ir import Ir
+from maskwright.grammar.plan import Budget
+
+from .cycles import find_cycles
+from .dialect import DRAFTS, draft_of
+from .keywords import conclude, table_of
+from .model import ALWAYS, ANYTHING, NEVER, NOTHING, Group, Key, Note
+from .options import Options
+from .paths import ROOT, Path, pointer
+from .refs import References
+
+
+class Scan:
+    """The scanned document.
+
+    Attributes:
+        root: the number of the root schema.
+        schemas: the schema objects by number, those of the document and those made from a keyword (`synthetic`).
+        paths: their places.
+        types: type bits, where `type` stands.
+        groups: what applies in place, for the schemas that have such keywords.
+        regexes: patterns and formats of strings, each with a key to memoise by.
+        inner: schemas that apply in place only, never to a value of their own.
+        aliases: schemas that are nothing but a reference, or annotations.
+        unions: schemas that are nothing but an `anyOf` or `oneOf`.
+        matched: schemas with a pattern for every property, beside which `additionalProperties` says nothing.
+        suspect: something met may have no value at all, or a required part of it.
+        linked: there are references.
+    """
+
+    def __init__(self, document: Any, text: str, options: Options, registry: Mapping[str, str], budget: Budget) -> None:
+        self.options = options
+        self.budget = budget
+        self.draft = draft_of(document, DRAFTS[options.default_draft], ROOT)
+        self.schemas: list[dict[str, Any]] = []
+        self.paths: list[Path] = []
+        self.index: dict[int, int] = {}
+        self.types: dict[int, int] = {}
+        self.groups: dict[int, list[Group]] = {}
+        self.regexes: dict[int, list[tuple[str, Ir]]] = {}
+        self.notes: dict[tuple[int, str], Note] = {}
+        self.synthetics: set[int] = set()
+        self.inner: set[int] = set()
+        self.aliases: dict[int, Key] = {}
+        self.unions: dict[int, Group] = {}
+        self.matched: set[int] = set()
+        self.suspect = False
+        self.linked = False
+        self.text = text
+        self._document = document
+        self._registry = registry
+        self._simple = not registry and _has_no_identifiers(document, text, self.draft)
+        self._refs: References | None = None
+        self._resolved: dict[str, int] = {}
+        self._todo: list[int] = []
+        self.root = self._run()
+
+    def add(self, value: Any, path: Path, in_place: bool = False) -> int:
+        """The number of the schema at `path`, queued to be scanned; NEVER or ALWAYS for a boolean."""
+        if type(value) is dict:
+            number = self.index.get(id(value))
+            if number is None:
+                number = self.index[id(value)] = len(self.schemas)
+                self.schemas.append(value)
+                self.paths.append(path)
+                self._todo.append(number)
+                if in_place:
+                    self.inner.add(number)
+            elif not in_place:
+                self.inner.discard(number)
+            return number
+        if value is True:
+            return ALWAYS
+        if value is False:
+            self.suspect = self.suspect or in_place
+            return NEVER
+        raise SchemaError(
+            f"A schema is an object, true or false, not {brief(value)}", location=pointer(path), hint="Write {} for anything"
+        )
+
+    def synthetic(self, schema: dict[str, Any], path: Path) -> int:
+        """A schema made from a keyword at `path`, to apply in place; the report says nothing of it."""
+        number = self.add(schema, path, in_place=True)
+        self.synthetics.add(number)
+        return number
+
+    def apply(self, i: int, kind: str, keyword: str, branches: tuple[int, ...]) -> None:
+        """Notes a group of schemas that apply in place to what schema `i` applies to."""
+        self.groups.setdefault(i, []).append(Group(kind, keyword, branches))
+
+    def refer(self, ref: str, path: Path) -> int:
+        """The number of the schema that a reference of the schema at `path` points to."""
+        self.linked = True
+        number = self._resolved.get(ref) if self._simple else None
+        if number is None:
+            if self._refs is None:
+                self._refs = References(self._document, self.draft, self._simple, self._registry)
+            value, at = self._refs.resolve(ref, path)
+            # A reference alone becomes an alias of its target, so the target counts as a value of its own.
+            number = self.add(value, at)
+            self.suspect = self.suspect or number == NEVER
+            if self._simple:
+                self._resolved[ref] = number
+        return number
+
+    def mentions(self, name: str) -> bool:
+        """Whether a keyword of that name may occur anywhere; True where that would take a search."""
+        return bool(self._registry) or f'"{name}"' in self.text or "\\u00" in self.text
+
+    def bad(self, i: int, keyword: str, expected: str, value: Any) -> NoReturn:
+        """Raises a SchemaError about the value of a keyword."""
+        raise SchemaError(f"{keyword} is {expected}, not {brief(value)}", location=self.where(i, keyword))
+
+    def where(self, i: int, *tokens: object) -> str:
+        """The pointer of a schema, or of a place below it."""
+        return pointer(self.paths[i], *tokens)
+
+    def resolve(self, number: int) -> Key:
+        """The key of a schema by number; schemas that are only a reference or annotations are looked through."""
+        if number < 0:
+            return NOTHING if number == NEVER else ANYTHING
+        found = self.aliases.get(number)
+        if found is None:
+            return (number,)
+        trail = []
+        while found and (after := self.aliases.get(found[0])) is not None:
+            trail.append(number)
+            number, found = found[0], after
+        for passed in trail:
+            self.aliases[passed] = found
+        return found
+
+    def key(self, value: Any) -> Key:
+        """The key of a subschema of the document."""
+        if value is True:
+            return ANYTHING
+        if value is False:
+            return NOTHING
+        return self.resolve(self.index[id(value)])
+
+    def _run(self) -> int:
+        table = table_of(self.draft)
+        ref_alone = self.draft <= 7
+        todo, budget = self._todo, self.budget
+        root = self.add(self._document, ROOT)
+        self.suspect = root == NEVER
+        count = 0
+        while todo:
+            number = todo.pop()
+            schema = self.schemas[number]
+            asserted = 0
+            if ref_alone and "$ref" in schema:
+                table["$ref"](self, number, schema, schema["$ref"])
+                asserted = 1
+            else:
+                for keyword, value in schema.items():
+                    handler = table.get(keyword)
+                    if handler is not None:
+                        handler(self, number, schema, value)
+                        asserted += 1
+            conclude(self, number, schema, asserted)
+            count += 1
+            if not count & 1023:
+                budget.check(self.where(number))
+                self.limit_nodes(len(self.schemas), number)
+        if self.linked:
+            find_cycles(self)
+        return root
+
+    def limit_nodes(self, count: int, number: int) -> None:
+        """Raises a LimitError at a schema when there are too many schemas, or conjunctions of them."""
+        if count > self.budget.limits.nodes:
+            raise LimitError(
+                f"The schema has more than {self.budget.limits.nodes} parts",
+                location=self.where(number) if number >= 0 else "",
+                hint="Raise CompileLimits.nodes, or write a smaller schema",
+            )
+
+
+def brief(value: Any) -> str:
+    """What a value is, for an error."""
+    if isinstance(value, str):
+        return repr(value[:60])
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    names = {dict: "an object", list: "an array", type(None): "null"}
+    return names.get(type(value)) or str(value)[:60]
+
+
+def _has_no_identifiers(document: Any, text: str, draft: int) -> bool:
+    """Whether only the root may have an identifier, judged by the text: escaped letters count as one."""
+    if "\\u00" in text or 'nchor"' in text:
+        return False
+    name = "id" if draft == 4 else "$id"
+    return text.count(f'"{name}"') == (isinstance(document, dict) and name in document)

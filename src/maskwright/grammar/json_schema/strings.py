@@ -1,0 +1,94 @@
+"""Regular languages of strings: patterns, formats and lengths together, and their automata by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from maskwright.errors import LimitError
+from maskwright.grammar import formats, regex
+from maskwright.grammar.automata import automaton
+from maskwright.grammar.ir import ANY, EMPTY, And, Ir, Not, intersect, repeat
+from maskwright.grammar.plan import CompileLimits
+
+if TYPE_CHECKING:
+    from maskwright._core import Regex
+
+# Each language with a name, so that a conjunction can be looked up without hashing its terms.
+Regexes = list[tuple[str, Ir]]
+_CACHE_SIZE = 4096
+_automata: dict[object, Regex] = {}
+_emptiness: dict[object, bool] = {}
+
+
+def pattern_ir(pattern: str, limits: CompileLimits) -> Ir:
+    """The strings in which an ECMA-262 pattern is found. Raises RegexError and LimitError."""
+    return regex.pattern_ir(pattern, "ecma", "search", 0, limits.nodes)
+
+
+def format_ir(name: str, typed: bool) -> Ir | None:
+    """The strings of a format; None where it is not known. `typed` leaves out what Python's types cannot hold."""
+    return formats.format_ir(name)
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def is_simple(ir: Ir) -> bool:
+    """Whether the term has neither intersection nor complement, so that its emptiness shows from its shape. O(size)."""
+    stack = [ir]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, And | Not):
+            return False
+        stack.extend(top.children)
+    return True
+
+
+def _key(regexes: Regexes, least: int, most: int) -> object:
+    return (tuple([name for name, _ in regexes]), least, most)
+
+
+def _language(regexes: Regexes, least: int, most: int) -> Ir:
+    parts = [ir for _, ir in regexes]
+    if least or most >= 0:
+        parts.append(repeat(ANY, least, None if most < 0 else most))
+    return intersect(*parts)
+
+
+def string_automaton(regexes: Regexes, least: int, most: int) -> Regex:
+    """The automaton of the strings that fit all of `regexes` and have `least` to `most` (-1: any) code points."""
+    key = _key(regexes, least, most)
+    found = _automata.get(key)
+    if found is None:
+        if len(_automata) >= _CACHE_SIZE:
+            _automata.clear()
+        found = _automata[key] = automaton(_language(regexes, least, most))
+    return found
+
+
+def is_string_empty(regexes: Regexes, least: int, most: int, limits: CompileLimits, where: Callable[[], str]) -> bool:
+    """Whether no string is in that language, decided by exploring its automaton where its shape does not tell.
+
+    Raises:
+        LimitError: `limits.states` do not settle it; at `where()`.
+    """
+    if 0 <= most < least:
+        return True
+    if not regexes:
+        return False
+    if least == 0 and most < 0 and len(regexes) == 1 and is_simple(regexes[0][1]):
+        return regexes[0][1] == EMPTY
+    key = _key(regexes, least, most)
+    found = _emptiness.get(key)
+    if found is None:
+        verdict = string_automaton(regexes, least, most).is_empty_within(limits.states)
+        if verdict < 0:
+            raise LimitError(
+                "Whether any string fits pattern, format and lengths together was not settled",
+                location=where(),
+                hint="Raise CompileLimits.states, or write one pattern for all",
+            )
+        if len(_emptiness) >= _CACHE_SIZE:
+            _emptiness.clear()
+        found = _emptiness[key] = bool(verdict)
+    return found
