@@ -1,0 +1,38 @@
+"""Automata of the core for terms of the IR, shared process-wide by content."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from maskwright.errors import LimitError, UnsatisfiableError
+from maskwright.grammar.ir import Ir, to_program
+from maskwright.grammar.plan import CompileLimits
+
+if TYPE_CHECKING:
+    from maskwright import _core
+
+
+@lru_cache(maxsize=1024)
+def automaton(term: Ir) -> _core.Regex:
+    """The lazy automaton of a term. What it explored is kept and shared until it falls out of this cache."""
+    from maskwright import _core
+
+    return _core.Regex(to_program(term))
+
+
+def require_some_text(term: Ir, limits: CompileLimits, what: str, location: str) -> None:
+    """Decides that the language of a term is not empty.
+
+    Raises:
+        UnsatisfiableError: no text matches `what`.
+        LimitError: it could not be told within `limits.states` automaton states.
+    """
+    verdict = automaton(term).is_empty_within(limits.states)
+    if verdict > 0:
+        hint = "Some part of it contradicts another: remove one of them"
+        raise UnsatisfiableError(f"no text matches {what}", location=location, hint=hint)
+    if verdict < 0:
+        hint = "Write a simpler one, or raise CompileLimits.states"
+        message = f"whether any text matches {what} is not settled after the limit of {limits.states} states"
+        raise LimitError(message, location=location, hint=hint)
