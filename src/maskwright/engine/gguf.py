@@ -9,6 +9,7 @@ malformed file raises a :class:`~maskwright.MaskwrightError` that names the byte
 from __future__ import annotations
 
 import math
+import mmap
 import os
 import struct
 from dataclasses import dataclass
@@ -74,14 +75,14 @@ class GgufFile:
     path: str
     metadata: Mapping[str, Any]
     tensors: Mapping[str, GgufTensor]
-    data: NDArray[np.uint8]
+    data: memoryview
 
     def load(self, name: str) -> NDArray[np.float32]:
         """The values of a tensor, dequantised to float32, in its shape."""
         tensor = self.tensors[name]
         block = _FORMATS[tensor.quantisation]
-        raw = self.data[tensor.start : tensor.start + tensor.size].reshape(-1, block.size)
-        return block.decode(raw).reshape(tensor.shape)
+        raw = np.frombuffer(self.data, np.uint8, tensor.size, tensor.start)
+        return block.decode(raw.reshape(-1, block.size)).reshape(tensor.shape)
 
 
 def read_gguf(path: str | os.PathLike[str]) -> GgufFile:
@@ -93,11 +94,12 @@ def read_gguf(path: str | os.PathLike[str]) -> GgufFile:
     """
     shown = os.fspath(path)
     try:
-        empty = Path(shown).stat().st_size == 0  # which cannot be mapped
-        data = np.zeros(0, np.uint8) if empty else np.memmap(shown, dtype=np.uint8, mode="r")
+        with Path(shown).open("rb") as opened:
+            empty = os.fstat(opened.fileno()).st_size == 0  # which cannot be mapped
+            data = memoryview(b"" if empty else mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
         raise MaskwrightError(f"cannot read {shown}: {error.strerror}", location="the file") from error
-    reader = _Reader(memoryview(data), Path(shown).name)
+    reader = _Reader(data, Path(shown).name)
     tensor_count, metadata_count = _read_preamble(reader)
     metadata = _read_metadata(reader, metadata_count)
     tensors = _read_tensors(reader, tensor_count, metadata)
@@ -265,7 +267,7 @@ def _nibbles(raw: NDArray[np.uint8], start: int) -> NDArray[np.uint8]:
 
 def _fifth_bits(raw: NDArray[np.uint8], start: int) -> NDArray[np.uint8]:
     """The 32 bits at bytes ``start..start+4``, each moved to where the fifth bit of a number is."""
-    return np.unpackbits(raw[:, start : start + 4], axis=1, bitorder="little") << 4
+    return np.unpackbits(raw[:, start : start + 4], axis=1, bitorder="little") << np.uint8(4)
 
 
 def _floats(dtype: str) -> Callable[[NDArray[np.uint8]], NDArray[np.float32]]:

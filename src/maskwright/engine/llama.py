@@ -209,7 +209,7 @@ class Llama:
         states = states.view(len(states), -1, size)
         turned, values = torch.split(states, [heads + kv_heads, kv_heads], dim=1)
         # Interleaved order: neighbours are the real and imaginary part, a rotation one product.
-        pairs = torch.view_as_complex(turned.float().unflatten(-1, (-1, 2)))
+        pairs = torch.view_as_complex(turned.float().reshape(*turned.shape[:2], size // 2, 2))
         turned = torch.view_as_real(pairs * rotation).flatten(-2).to(states.dtype)
         queries, keys = torch.split(turned, [heads, kv_heads], dim=1)
         return queries, keys, values

@@ -169,10 +169,10 @@ def check_extension(tokens: Sequence[Sequence[int]], lengths: Sequence[int], con
         width: ids must be in ``range(width)``.
 
     Raises:
-        ValueError: wrong number of rows, a row without tokens, an id out of range.
+        ValueError: wrong number of rows or none at all, a row without tokens, an id out of range.
         GenerationError: a row would outgrow the context.
     """
-    if len(tokens) != len(lengths):
+    if len(tokens) != len(lengths) or not tokens:
         raise ValueError(f"got tokens for {len(tokens)} rows, the cache has {len(lengths)}")
     for row, (new, held) in enumerate(zip(tokens, lengths, strict=True)):
         if len(new) == 0:

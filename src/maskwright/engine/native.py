@@ -79,9 +79,8 @@ class NativeModel:
                 location="messages",
                 hint="Pass the prompt as a string",
             )
-        names = {"eos_token": self.tokenizer.id_to_token(self._source.eos_id), "bos_token": ""}
-        if self._source.bos_id is not None:
-            names["bos_token"] = self.tokenizer.id_to_token(self._source.bos_id)
+        ends = {"eos_token": self._source.eos_id, "bos_token": self._source.bos_id}
+        names = {name: "" if token is None else str(self.tokenizer.id_to_token(token)) for name, token in ends.items()}
         return self.encode(render_chat(template, messages, names), add_special=False)
 
     def new_cache(self, batch: int) -> LlamaCache:

@@ -112,7 +112,7 @@ def _convert(file: GgufFile, config: LlamaConfig, dtype: torch.dtype, progress: 
 def _fingerprint(file: GgufFile, dtype: torch.dtype) -> str:
     """Content, not time stamps: a reinstalled package finds its conversion again."""
     digest = hashlib.sha256(f"{_CONVERSION} {dtype} ".encode())
-    digest.update(memoryview(file.data))
+    digest.update(file.data)
     return digest.hexdigest()
 
 
