@@ -289,6 +289,21 @@ void RegexDfa::live_ascii(DfaState s, uint64_t out[2]) {
   }
 }
 
+void RegexDfa::successors(DfaState s, std::vector<Successor>& out) {
+  out.clear();
+  const auto masks = impl_->partition->ascii_masks();
+  for (uint32_t cls = 0; cls < impl_->partition->size(); ++cls) {
+    const DfaState to = impl_->step(s, cls);
+    if (to == 0) continue;
+    uint32_t cp = kMaxCodePoint;
+    if (cls < masks.size() && (masks[cls].lo | masks[cls].hi) != 0) {
+      const auto bit = masks[cls].lo != 0 ? std::countr_zero(masks[cls].lo) : 64 + std::countr_zero(masks[cls].hi);
+      cp = static_cast<uint32_t>(bit);
+    }
+    out.push_back({cp, to});
+  }
+}
+
 int64_t RegexDfa::min_length(DfaState s) const { return impl_->state(s).min_len; }
 
 int64_t RegexDfa::max_length(DfaState s) const { return impl_->state(s).max_len; }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace mw {
 
@@ -56,6 +57,12 @@ class RegexDfa {
   const Chain& widest(DfaState s);
   // ASCII code points with live transitions.
   void live_ascii(DfaState s, uint64_t out[2]);
+  // The live successors by character class; code_point is the class's smallest ASCII character, else U+10FFFF.
+  struct Successor {
+    uint32_t code_point;
+    DfaState next;
+  };
+  void successors(DfaState s, std::vector<Successor>& out);
   // Syntactic bounds, in code points, of the state's expression; max -1 = infinite.
   int64_t min_length(DfaState s) const;
   int64_t max_length(DfaState s) const;

@@ -7,6 +7,9 @@ namespace mw {
 namespace {
 
 constexpr uint32_t kNoExpr = 0xffffffff;
+// A derivative with more steps than this looks out for parts it met before: long runs of optional parts share
+// their tails, and would be walked once for every beginning.
+constexpr size_t kManySteps = 256;
 
 int64_t sat_add(int64_t x, int64_t y) {
   int64_t r = 0;
@@ -259,9 +262,11 @@ ExprId ExprPool::derivative(ExprId e, uint32_t cls) {
   const size_t pending_base = pending_.size();
   const size_t terms_base = terms_.size();
   pending_.push_back({e, kEpsilonExpr});
-  while (pending_.size() > pending_base) {
+  std::unordered_set<uint64_t> seen;
+  for (size_t n = 0; pending_.size() > pending_base; ++n) {
     const Pending p = pending_.back();
     pending_.pop_back();
+    if (n >= kManySteps && !seen.insert((uint64_t{p.e} << 32) | p.then).second) continue;
     derive_step(p, cls);
   }
   ExprId result = kEmptyExpr;

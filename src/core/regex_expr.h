@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "regex_chars.h"
@@ -59,7 +60,7 @@ class ExprPool {
 
   ExprId chars(uint32_t set);
   ExprId cat(ExprId a, ExprId b);
-  ExprId any_of(std::span<const ExprId> members) { return any_of(members, 0); }
+  ExprId any_of(std::span<const ExprId> members);
   ExprId all_of(std::span<const ExprId> members);
   ExprId complement(ExprId e);
   ExprId repeat(ExprId e, int64_t lo, int64_t hi);
@@ -121,6 +122,7 @@ class ExprPool {
   std::vector<ExprId> spine_;     // scratch of cat
   std::vector<Pending> pending_;  // scratch of derivative, used as a stack across its recursion
   std::vector<ExprId> terms_;     // likewise
+  int64_t factor_work_ = 0;       // left to the union being built
 };
 
 // The expression of a reverse Polish program (see RegexDfa::from_program).

@@ -1,5 +1,6 @@
 // Reads a reverse Polish regex program (grammar/ir.py, to_program) into expressions, without recursion.
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "regex_expr.h"
@@ -38,6 +39,8 @@ class Reader {
   bool parse_chars();
   bool parse_repeat();
   bool parse_group(int64_t code);
+  bool parse_not();
+  uint32_t set_number(CodeRanges ranges);
   bool push(Node node, size_t n_children);
   bool is_option(uint32_t i) const;
   bool deferred(uint32_t i) const;
@@ -52,6 +55,7 @@ class Reader {
   std::vector<uint32_t> stack_;
   std::vector<CodeRanges> sets_;
   std::map<CodeRanges, uint32_t> set_index_;
+  std::array<uint32_t, 128> literals_{};  // number of the set of one ASCII character, plus 1
   std::vector<ExprId> set_exprs_;
   std::vector<ExprId> built_;
   std::vector<ExprId> parts_;
@@ -92,16 +96,34 @@ bool Reader::parse_chars() {
   if (!take(n)) return false;
   if (n < 0 || static_cast<uint64_t>(n) > (rpn_.size() - at_) / 2) return fail("a bad number of ranges");
   CodeRanges ranges;
+  ranges.reserve(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) {
     const int64_t lo = rpn_[at_++];
     const int64_t hi = rpn_[at_++];
     if (lo < 0 || hi < lo || hi > kMaxCodePoint) return fail("a bad range of code points");
     ranges.push_back({static_cast<uint32_t>(lo), static_cast<uint32_t>(hi)});
   }
+  return push(Node{.code = kPChars, .lo = set_number(std::move(ranges))}, 0);
+}
+
+uint32_t Reader::set_number(CodeRanges ranges) {
+  // Literal characters are most of most programs; ASCII ones go by a table.
+  const bool literal = ranges.size() == 1 && ranges[0].lo == ranges[0].hi && ranges[0].lo < 128;
+  const uint32_t c = literal ? ranges[0].lo : 0;
+  if (literal && literals_[c] != 0) return literals_[c] - 1;
   normalise_ranges(ranges);
   const auto [it, fresh] = set_index_.emplace(std::move(ranges), static_cast<uint32_t>(sets_.size()));
   if (fresh) sets_.push_back(it->first);
-  return push(Node{.code = kPChars, .lo = it->second}, 0);
+  if (literal) literals_[c] = it->second + 1;
+  return it->second;
+}
+
+// Twice not is nothing: however often, it does not count as nesting.
+bool Reader::parse_not() {
+  if (stack_.empty() || nodes_[stack_.back()].code != kPNot) return push(Node{.code = kPNot}, 1);
+  stack_.back() = children_[nodes_[stack_.back()].first];
+  nodes_[stack_.back()].parent = UINT32_MAX;
+  return true;
 }
 
 bool Reader::parse_repeat() {
@@ -135,7 +157,7 @@ bool Reader::parse() {
       case kPCat:
       case kPAlt:
       case kPAnd: ok = parse_group(code); break;
-      case kPNot: ok = push(Node{.code = code}, 1); break;
+      case kPNot: ok = parse_not(); break;
       default: ok = fail("unknown instruction " + std::to_string(code)); break;
     }
     if (!ok) return false;

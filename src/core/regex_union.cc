@@ -9,6 +9,10 @@ namespace {
 
 // Beyond this depth of common prefixes members stay side by side: correct, less shared, bounded recursion.
 constexpr int kMaxFactorDepth = 400;
+// So they do when looking for prefixes costs more than this: members that are tails of one another have
+// prefixes of quadratic length.
+constexpr int64_t kFactorWorkPerMember = 800;
+constexpr int64_t kMaxFactorWork = 2'000'000;
 
 }  // namespace
 
@@ -20,6 +24,14 @@ struct ExprPool::Union {
 };
 
 // ---- union ----------------------------------------------------------------------------------------------
+
+ExprId ExprPool::any_of(std::span<const ExprId> members) {
+  const int64_t outer = factor_work_;
+  factor_work_ = std::min(kFactorWorkPerMember * static_cast<int64_t>(members.size() + 4), kMaxFactorWork);
+  const ExprId result = any_of(members, 0);
+  factor_work_ = outer;
+  return result;
+}
 
 ExprId ExprPool::any_of(std::span<const ExprId> members, int depth) {
   if (members.size() == 1) return members[0];
@@ -59,7 +71,7 @@ void ExprPool::add_member(Union& u, ExprId e) const {
 
 // p.q | p.r = p.(q | r) over the sorted items. True when an item's head changed on the way.
 bool ExprPool::factor_heads(Union& u, int depth) {
-  if (depth >= kMaxFactorDepth) return false;
+  if (depth >= kMaxFactorDepth || factor_work_ <= 0) return false;
   bool changed = false;
   size_t n = 0;
   for (size_t i = 0, j = 0; i < u.items.size(); i = j) {
@@ -86,7 +98,8 @@ ExprPool::Linear ExprPool::factor_group(std::span<const Linear> group, int depth
     const bool common = head != kEpsilonExpr && std::all_of(rests.begin(), rests.end(), [&](ExprId e) {
       return split(e).head == head;
     });
-    if (!common) break;
+    factor_work_ -= static_cast<int64_t>(rests.size());
+    if (!common || factor_work_ <= 0) break;
     prefix.push_back(head);
     for (ExprId& e : rests) e = split(e).rest;
   }

@@ -1,0 +1,169 @@
+#include "bases.h"
+
+#include <algorithm>
+
+#include "white_space.h"
+
+namespace mw {
+
+CountedTokens::CountedTokens(std::vector<Entry> entries, size_t vocab_size) : vocab_size_(vocab_size) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return a.chars != b.chars ? a.chars < b.chars : a.token < b.token;
+  });
+  tokens_.reserve(entries.size());
+  for (const Entry& e : entries) {
+    if (counts_.empty() || counts_.back() != e.chars) {
+      counts_.push_back(e.chars);
+      begin_.push_back(static_cast<uint32_t>(tokens_.size()));
+    }
+    tokens_.push_back(e.token);
+  }
+  begin_.push_back(static_cast<uint32_t>(tokens_.size()));
+  max_chars_ = counts_.empty() ? 0 : counts_.back();
+  all_ = TokenSet(tokens_, vocab_size);
+}
+
+std::span<const TokenId> CountedTokens::between(uint32_t lo, uint32_t hi) const {
+  if (lo > hi) return {};
+  const auto i = static_cast<size_t>(std::lower_bound(counts_.begin(), counts_.end(), lo) - counts_.begin());
+  const auto j = static_cast<size_t>(std::upper_bound(counts_.begin(), counts_.end(), hi) - counts_.begin());
+  return std::span(tokens_).subspan(begin_[i], begin_[j] - begin_[i]);
+}
+
+const TokenSet& CountedTokens::up_to(uint32_t chars) const {
+  if (chars >= max_chars_) return all_;
+  const std::scoped_lock lock(mutex_);
+  std::unique_ptr<TokenSet>& set = cumulative_[chars];
+  if (!set) {
+    const auto part = between(0, chars);
+    set = std::make_unique<TokenSet>(std::vector<TokenId>(part.begin(), part.end()), vocab_size_);
+  }
+  return *set;
+}
+
+template <class Key, class Base, class Make>
+Base& BaseStore::lookup(std::map<Key, std::unique_ptr<Base>>& bases, const Key& key, Make make) {
+  {
+    const std::shared_lock lock(mutex_);
+    const auto it = bases.find(key);
+    if (it != bases.end()) return *it->second;
+  }
+  auto made = make();  // outside the lock: losing a race repeats work, never breaks it
+  const std::unique_lock lock(mutex_);
+  return *bases.try_emplace(key, std::move(made)).first->second;
+}
+
+StringBase& BaseStore::string(TrieNode node, Sub sub, bool any_escapes) {
+  return lookup(strings_, std::tuple(node, sub, any_escapes), [&] { return make_string(node, sub, any_escapes); });
+}
+
+const ClassBase& BaseStore::run(TrieNode node, const CharSet129& set) {
+  return lookup(runs_, std::tuple(node, set.lo, set.hi, set.other), [&] { return make_run(node, set); });
+}
+
+SpaceBase& BaseStore::space(int policy, uint32_t state) {
+  return lookup(spaces_, std::tuple(policy, state), [&] { return make_space(policy, state); });
+}
+
+std::unique_ptr<StringBase> BaseStore::make_string(TrieNode node, Sub sub, bool any_escapes) const {
+  struct At {
+    TrieNode node;
+    Sub sub;
+    uint32_t chars;
+  };
+  std::vector<CountedTokens::Entry> stay, close, cut;
+  std::vector<StringBase::Cut> cuts;
+  std::vector<ExitTrie::Member> exits;
+  std::vector<At> stack{{node, sub, 0}};
+  while (!stack.empty()) {
+    const At at = stack.back();
+    stack.pop_back();
+    for (TrieNode c = trie_->first_child(at.node), e = c + trie_->child_count(at.node); c < e; ++c) {
+      const Decoded d = decode_json(at.sub, trie_->byte(c), any_escapes);
+      if (d.kind == Decoded::Dead) continue;
+      if (d.kind == Decoded::Quote) {
+        for (TokenId t : trie_->tokens(c)) close.push_back({at.chars, t});
+        if (trie_->child_count(c)) exits.push_back({c, at.chars});
+        continue;
+      }
+      const uint32_t chars = at.chars + (at.sub == 0 ? 1 : 0);
+      const Sub after = d.kind == Decoded::Partial ? d.value : 0;
+      for (TokenId t : trie_->tokens(c)) {
+        (after == 0 ? stay : cut).push_back({chars, t});
+        if (after != 0) cuts.push_back({t, after, chars});
+      }
+      if (trie_->child_count(c)) stack.push_back({c, after, chars});
+    }
+  }
+  std::vector<TokenId> all;
+  for (const auto* entries : {&stay, &close, &cut})
+    for (const auto& entry : *entries) all.push_back(entry.token);
+  return std::unique_ptr<StringBase>(
+      new StringBase{{std::move(stay), vocab_size_}, {std::move(close), vocab_size_}, {std::move(cut), vocab_size_},
+                     std::move(cuts), TokenSet(std::move(all), vocab_size_), {*trie_, std::move(exits)}});
+}
+
+std::unique_ptr<ClassBase> BaseStore::make_run(TrieNode node, const CharSet129& set) const {
+  struct At {
+    TrieNode node;
+    Sub sub;
+    uint32_t chars;
+  };
+  std::vector<CountedTokens::Entry> stay;
+  std::vector<std::vector<TrieNode>> nodes{{node}};
+  std::array<std::vector<ClassBase::Exit>, 256> exits;
+  std::vector<At> stack{{node, 0, 0}};
+  const auto holds = [&](uint8_t b) {
+    return b >= 0x80 ? set.other : ((b < 64 ? set.lo >> b : set.hi >> (b - 64)) & 1u) != 0;
+  };
+  while (!stack.empty()) {
+    const At at = stack.back();
+    stack.pop_back();
+    for (TrieNode c = trie_->first_child(at.node), e = c + trie_->child_count(at.node); c < e; ++c) {
+      const uint8_t b = trie_->byte(c);
+      if (at.sub == 0 && !holds(b)) {
+        exits[b].push_back({c, at.chars});
+        continue;
+      }
+      const Decoded d = decode_utf8(at.sub, b);
+      if (d.kind == Decoded::Dead) continue;
+      const uint32_t chars = at.chars + (at.sub == 0 ? 1 : 0);
+      for (TokenId t : trie_->tokens(c)) stay.push_back({chars, t});
+      if (d.kind == Decoded::Char) {
+        if (nodes.size() <= chars) nodes.resize(chars + 1);
+        nodes[chars].push_back(c);
+      }
+      if (trie_->child_count(c)) stack.push_back({c, d.kind == Decoded::Partial ? d.value : 0, chars});
+    }
+  }
+  return std::unique_ptr<ClassBase>(
+      new ClassBase{{std::move(stay), vocab_size_}, std::move(nodes), std::move(exits)});
+}
+
+std::unique_ptr<SpaceBase> BaseStore::make_space(int policy, uint32_t state) const {
+  struct At {
+    TrieNode node;
+    uint32_t state;
+  };
+  std::vector<TokenId> stay;
+  std::vector<ExitTrie::Member> exits;
+  std::vector<At> stack{{TokenTrie::kRoot, state}};
+  while (!stack.empty()) {
+    const At at = stack.back();
+    stack.pop_back();
+    for (uint8_t b : {uint8_t{' '}, uint8_t{'\n'}, uint8_t{'\t'}, uint8_t{'\r'}}) {
+      const TrieNode c = trie_->child(at.node, b);
+      if (c == kNoNode) continue;
+      const uint32_t next = next_space(static_cast<Whitespace>(policy), at.state, b);
+      if (next == kSpaceDead) continue;
+      for (TokenId t : trie_->tokens(c)) stay.push_back(t);
+      if (trie_->child_count(c)) {
+        exits.push_back({c, 0});
+        stack.push_back({c, next});
+      }
+    }
+  }
+  return std::unique_ptr<SpaceBase>(new SpaceBase{TokenSet(std::move(stay), vocab_size_), {*trie_, std::move(exits)}});
+}
+
+}  // namespace mw

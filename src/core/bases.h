@@ -1,0 +1,141 @@
+// Bases: for a language with a huge set of tokens, everything about (trie node, language state) that does not depend
+// on what follows: which tokens stay inside, which end exactly at its closing byte, and the merged trie behind the exits.
+// Made on first use, shared by all constraints over a vocabulary.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "bitset.h"
+#include "char_decoder.h"
+#include "exit_trie.h"
+#include "intern.h"
+#include "regex_dfa.h"
+#include "token_trie.h"
+
+namespace mw {
+
+// Tokens ordered by a count of characters, with the cumulative sets that length bounds ask for.
+class CountedTokens {
+ public:
+  struct Entry {
+    uint32_t chars;
+    TokenId token;
+  };
+  CountedTokens(std::vector<Entry> entries, size_t vocab_size);
+  const TokenSet& all() const { return all_; }
+  const TokenSet& up_to(uint32_t chars) const;  // at most so many characters; made once a bound
+  std::span<const TokenId> between(uint32_t lo, uint32_t hi) const;
+  uint32_t max_chars() const { return max_chars_; }
+  // The distinct counts, ascending.
+  const std::vector<uint32_t>& counts() const { return counts_; }
+
+ private:
+  size_t vocab_size_;
+  std::vector<TokenId> tokens_;
+  std::vector<uint32_t> counts_;
+  std::vector<uint32_t> begin_;  // begin_[i]: first token with counts_[i] characters
+  uint32_t max_chars_ = 0;
+  TokenSet all_;
+  mutable std::mutex mutex_;
+  mutable std::map<uint32_t, std::unique_ptr<TokenSet>> cumulative_;
+};
+
+// The inside of a JSON string in some Sub state, from some node of the vocabulary. `chars` counts the characters begun.
+struct StringBase {
+  struct Cut {  // a token that ends inside a character
+    TokenId token;
+    Sub sub;
+    uint32_t chars;
+  };
+  CountedTokens stay, close;  // ending between characters; ending with the closing quote
+  CountedTokens cut;          // ending inside a character
+  std::vector<Cut> cuts;      // the same, with where they end
+  TokenSet all;               // of all of them
+  ExitTrie exits;             // behind the closing quote
+};
+
+// Runs of characters of one set S from a node. `chars` counts the characters begun.
+struct ClassBase {
+  struct Exit {
+    TrieNode child;  // reached by a byte that begins no character of S
+    uint32_t chars;
+  };
+  CountedTokens stay;
+  std::vector<std::vector<TrieNode>> nodes;   // by number of characters: where a character of S has just ended
+  std::array<std::vector<Exit>, 256> exits;   // by byte
+};
+
+// White space between JSON tokens, from the root, in some state of the policy's automaton.
+struct SpaceBase {
+  TokenSet stay;
+  ExitTrie exits;
+};
+
+enum class Transport : uint8_t { Raw, JsonMinimal, JsonAny };
+
+// A regex in some state, from some node: strings of the regex as raw text or inside a JSON string.
+class RegexBase {
+ public:
+  TokenSet stay;   // alive inside the regex
+  TokenSet close;  // JSON: ending with the closing quote
+  ExitTrie& exits(const TokenTrie& trie) const;  // JSON: behind the quote; raw: behind each accepting end
+
+ private:
+  friend class RegexBaseBuilder;
+  struct Run {  // accepting ends at the nodes of a class base, by character count
+    const ClassBase* base;
+    std::vector<uint32_t> chars;
+  };
+  mutable std::vector<ExitTrie::Member> members_;
+  mutable std::vector<Run> runs_;
+  mutable std::once_flag once_;
+  mutable std::unique_ptr<ExitTrie> exits_;
+};
+
+class BaseStore;
+
+// The bases of one automaton over one vocabulary.
+class RegexBases {
+ public:
+  RegexBases(RegexDfa& dfa, Transport transport) : dfa_(&dfa), transport_(transport) {}
+  const RegexBase& get(BaseStore& store, TrieNode node, DfaState state);
+
+ private:
+  RegexDfa* dfa_;
+  Transport transport_;
+  std::shared_mutex mutex_;
+  std::unordered_map<uint64_t, std::unique_ptr<RegexBase>> bases_;
+};
+
+// Everything per vocabulary; thread-safe.
+class BaseStore {
+ public:
+  BaseStore(const TokenTrie& trie, size_t vocab_size) : trie_(&trie), vocab_size_(vocab_size) {}
+  const TokenTrie& trie() const { return *trie_; }
+  size_t vocab_size() const { return vocab_size_; }
+
+  StringBase& string(TrieNode node, Sub sub, bool any_escapes);
+  const ClassBase& run(TrieNode node, const CharSet129& set);
+  SpaceBase& space(int policy, uint32_t state);
+
+ private:
+  template <class Key, class Base, class Make>
+  Base& lookup(std::map<Key, std::unique_ptr<Base>>& bases, const Key& key, Make make);
+  std::unique_ptr<StringBase> make_string(TrieNode node, Sub sub, bool any_escapes) const;
+  std::unique_ptr<ClassBase> make_run(TrieNode node, const CharSet129& set) const;
+  std::unique_ptr<SpaceBase> make_space(int policy, uint32_t state) const;
+
+  const TokenTrie* trie_;
+  size_t vocab_size_;
+  std::shared_mutex mutex_;
+  std::map<std::tuple<TrieNode, Sub, bool>, std::unique_ptr<StringBase>> strings_;
+  std::map<std::tuple<TrieNode, uint64_t, uint64_t, bool>, std::unique_ptr<ClassBase>> runs_;
+  std::map<std::tuple<int, uint32_t>, std::unique_ptr<SpaceBase>> spaces_;
+};
+
+}  // namespace mw

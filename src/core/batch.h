@@ -1,0 +1,16 @@
+// A persistent pool of threads for filling many masks at once; re-made in a forked child.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace mw {
+
+// Calls work(i) for i in [0, n), on the pool and on the calling thread; returns when all are done. One batch at a time
+// per process: others wait.
+void parallel_for(size_t n, const std::function<void(size_t)>& work);
+
+// Threads that take part, the caller included.
+size_t pool_size();
+
+}  // namespace mw

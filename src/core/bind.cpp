@@ -1,0 +1,596 @@
+// The Python face of the core: converts, releases the GIL, maps errors. See _core.pyi.
+//
+// Locks. A session (a matcher and its forks) has a mutex; it is taken with the GIL held only if it is free, otherwise the
+// GIL is let go first: so a thread that holds it may always get the GIL back to lower nodes. Memo hits run with the GIL held.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <limits>
+#include <optional>
+
+#include "apply.h"
+#include "batch.h"
+#include "machines/array.h"
+#include "machines/choice.h"
+#include "machines/object.h"
+#include "machines/string.h"
+#include "matcher.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+[[noreturn]] void fail(const char* type, const std::string& message) {
+  nb::object error = nb::module_::import_("maskwright.errors").attr(type);
+  PyErr_SetString(error.ptr(), message.c_str());
+  throw nb::python_error();
+}
+
+// A contiguous buffer of some Python object: the buffer protocol, else DLPack.
+class Buffer {
+ public:
+  Buffer(nb::handle object, size_t item_size, bool writable) {
+    if (PyObject_CheckBuffer(object.ptr())) {
+      const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
+      if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw nb::python_error();
+      held_ = true;
+      const std::string_view format = view_.format ? view_.format : "B";
+      if (static_cast<size_t>(view_.itemsize) != item_size || format.find_first_of("fdegc?") != std::string_view::npos)
+        throw nb::type_error("the buffer has elements of another type");
+      data_ = view_.buf;
+      bytes_ = static_cast<size_t>(view_.len);
+      rows_ = view_.ndim > 1 && view_.shape ? static_cast<size_t>(view_.shape[0]) : 1;
+      return;
+    }
+    array_ = nb::cast<nb::ndarray<nb::c_contig, nb::device::cpu>>(object);
+    if (array_.dtype().bits != item_size * 8 || array_.dtype().code == static_cast<uint8_t>(nb::dlpack::dtype_code::Float))
+      throw nb::type_error("the array has elements of another type");
+    data_ = array_.data();
+    bytes_ = array_.nbytes();
+    rows_ = array_.ndim() > 1 ? array_.shape(0) : 1;
+  }
+  ~Buffer() {
+    if (held_) PyBuffer_Release(&view_);
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  template <class T>
+  std::span<T> as() const {
+    return {static_cast<T*>(data_), bytes_ / sizeof(T)};
+  }
+  size_t rows() const { return rows_; }
+
+ private:
+  Py_buffer view_{};
+  bool held_ = false;
+  nb::ndarray<nb::c_contig, nb::device::cpu> array_;
+  void* data_ = nullptr;
+  size_t bytes_ = 0, rows_ = 1;
+};
+
+// Locks a mutex without holding the GIL while waiting.
+template <class Mutex>
+std::unique_lock<Mutex> lock_politely(Mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    nb::gil_scoped_release release;
+    lock.lock();
+  }
+  return lock;
+}
+
+struct PyProgram {
+  std::shared_ptr<mw::Program> program;
+  nb::object lower;
+  std::recursive_mutex lowering;
+};
+
+void lower_nodes(PyProgram& p, const std::vector<mw::NodeId>& needs) {
+  const auto lock = lock_politely(p.lowering);
+  for (mw::NodeId n : needs) {
+    if (p.program->is_defined(n)) continue;
+    if (p.lower.is_none()) throw std::runtime_error("a node was never defined");
+    p.lower(nb::cast(&p, nb::rv_policy::reference), n);
+    if (!p.program->is_defined(n)) throw std::runtime_error("lowering left a node undefined");
+  }
+}
+
+class PyMatcher {
+ public:
+  PyMatcher(nb::object program, mw::Matcher matcher)
+      : owner_(std::move(program)), program_(nb::cast<PyProgram*>(owner_)), matcher_(std::move(matcher)) {}
+
+  // Exclusive use of this matcher, and of its session, for one call.
+  class Use {
+   public:
+    explicit Use(PyMatcher& m) : m_(m) {
+      if (m.busy_.exchange(true, std::memory_order_acquire))
+        fail("MaskwrightError", "a Matcher is used by two threads at once: give each thread its own fork()");
+      try {
+        lock_ = lock_politely(m.matcher_.session().mutex);
+      } catch (...) {
+        m.busy_.store(false, std::memory_order_release);
+        throw;
+      }
+    }
+    ~Use() {
+      if (lock_.owns_lock()) lock_.unlock();
+      m_.busy_.store(false, std::memory_order_release);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    void unlock() { lock_.unlock(); }
+
+   private:
+    PyMatcher& m_;
+    std::unique_lock<std::mutex> lock_;
+  };
+
+  // Repeats a step until all nodes that it reaches are defined.
+  template <class Step>
+  bool complete(Step step) {
+    for (;;) {
+      const auto verdict = step();
+      if (verdict != mw::Matcher::Verdict::Needs) return verdict == mw::Matcher::Verdict::Yes;
+      lower_nodes(*program_, std::vector<mw::NodeId>(matcher_.request().needs()));
+    }
+  }
+  void prepare() {
+    if (matcher_.config() == mw::Request::kNoConfig) complete([&] { return matcher_.prepare(); });
+  }
+
+  size_t words() const { return mw::words_for(vocab().size()); }
+  mw::Vocab& vocab() const { return program_->program->vocab(); }
+
+  void fill_words(std::span<uint32_t> row, uint32_t max_tokens) {
+    if (max_tokens == mw::Matcher::kNoBudget && matcher_.fill(row, max_tokens, true) == mw::Matcher::Verdict::Yes) return;
+    complete([&] {
+      nb::gil_scoped_release release;
+      return matcher_.fill(row, max_tokens, false);
+    });
+  }
+
+  bool accept_id(int64_t token) {
+    if (token < 0 || static_cast<uint64_t>(token) >= vocab().size()) return false;
+    return complete([&] { return matcher_.accept(static_cast<mw::TokenId>(token)); });
+  }
+
+  static int64_t as_token(nb::handle h) {
+    if (!PyLong_Check(h.ptr()) || PyBool_Check(h.ptr())) {
+      nb::object index = nb::steal(PyBool_Check(h.ptr()) ? nullptr : PyNumber_Index(h.ptr()));
+      if (!index.is_valid()) {
+        PyErr_Clear();
+        throw nb::type_error("a token is an int");
+      }
+      return as_token(index);
+    }
+    int overflow = 0;
+    const long long v = PyLong_AsLongLongAndOverflow(h.ptr(), &overflow);
+    return overflow != 0 ? -1 : v;
+  }
+
+  static uint32_t as_budget(nb::handle h) {
+    if (h.is_none()) return mw::Matcher::kNoBudget;
+    const int64_t n = as_token(h);
+    if (n < 0) throw nb::value_error("max_tokens is negative");
+    return static_cast<uint32_t>(std::min<int64_t>(n, mw::kNoCost));
+  }
+
+  // --- Python methods
+  void fill_mask(nb::handle row, nb::handle max_tokens) {
+    const uint32_t budget = as_budget(max_tokens);
+    const Buffer buffer(row, 4, true);
+    const auto out = buffer.as<uint32_t>();
+    if (out.size() < words())
+      throw nb::value_error(("a mask row has at least " + std::to_string(words()) + " words of 32 bits").c_str());
+    const Use use(*this);
+    fill_words(out, budget);
+  }
+  bool accept(nb::handle token) {
+    const int64_t t = as_token(token);
+    const Use use(*this);
+    return accept_id(t);
+  }
+  int64_t accept_tokens(nb::handle tokens) {
+    std::vector<int64_t> ids;
+    for (nb::handle h : tokens) ids.push_back(as_token(h));
+    const Use use(*this);
+    int64_t n = 0;
+    for (int64_t t : ids) {
+      if (!accept_id(t)) break;
+      ++n;
+    }
+    return n;
+  }
+  bool accept_text(nb::handle text) {
+    std::string bytes;
+    if (PyUnicode_Check(text.ptr())) {
+      nb::object encoded = nb::steal(PyUnicode_AsEncodedString(text.ptr(), "utf-8", "strict"));
+      if (!encoded.is_valid()) {
+        PyErr_Clear();
+        return false;  // a lone surrogate has no UTF-8
+      }
+      const auto b = nb::borrow<nb::bytes>(encoded);
+      bytes.assign(b.c_str(), b.size());
+    } else if (PyBytes_Check(text.ptr())) {
+      const auto b = nb::borrow<nb::bytes>(text);
+      bytes.assign(b.c_str(), b.size());
+    } else {
+      throw nb::type_error("text is a str or bytes");
+    }
+    const Use use(*this);
+    return complete([&] { return matcher_.accept_bytes(bytes); });
+  }
+  int64_t count_accepted(nb::handle tokens) {
+    std::vector<int64_t> ids;
+    for (nb::handle h : tokens) ids.push_back(as_token(h));
+    const Use use(*this);
+    const mw::Matcher before = matcher_;
+    int64_t n = 0;
+    for (int64_t t : ids) {
+      if (!accept_id(t)) break;
+      ++n;
+    }
+    matcher_ = before;
+    return n;
+  }
+  void rollback(nb::handle count) {
+    const int64_t n = as_token(count);
+    const Use use(*this);
+    if (n < 0 || n > matcher_.num_tokens())
+      throw nb::value_error(("cannot roll back " + std::to_string(n) + " tokens of " +
+                             std::to_string(matcher_.num_tokens())).c_str());
+    matcher_.rollback(static_cast<uint32_t>(n));
+  }
+  nb::object fork() {
+    const Use use(*this);
+    prepare();
+    return nb::cast(new PyMatcher(owner_, matcher_.fork()), nb::rv_policy::take_ownership);
+  }
+  void reset() {
+    Use use(*this);
+    const auto session = matcher_.shared_session();  // its lock is held until `use` ends
+    matcher_.reset();
+    use.unlock();
+  }
+  bool is_accepting() {
+    const Use use(*this);
+    prepare();
+    return matcher_.is_accepting();
+  }
+  bool is_finished() {
+    const Use use(*this);
+    return matcher_.is_finished();
+  }
+  uint32_t num_tokens() {
+    const Use use(*this);
+    return matcher_.num_tokens();
+  }
+  std::vector<uint32_t> allowed_tokens(nb::handle max_tokens) {
+    const uint32_t budget = as_budget(max_tokens);
+    const Use use(*this);
+    return allowed(budget);
+  }
+  std::vector<uint32_t> forced_tokens() {
+    const Use use(*this);
+    prepare();
+    const mw::Matcher before = matcher_;
+    std::vector<uint32_t> out;
+    while (out.size() < kMaxForced && !matcher_.is_accepting() && !matcher_.is_finished()) {
+      const auto ids = allowed(mw::Matcher::kNoBudget);
+      if (ids.size() != 1) break;
+      accept_id(ids[0]);
+      out.push_back(ids[0]);
+    }
+    matcher_ = before;
+    return out;
+  }
+  int64_t min_tokens_to_accept() {
+    const Use use(*this);
+    prepare();
+    uint32_t n = 0;
+    complete([&] {
+      nb::gil_scoped_release release;
+      return matcher_.cost(n);
+    });
+    if (n >= mw::kNoCost) fail("LimitError", "the number of tokens to the end is past what can be counted");
+    return n;
+  }
+
+  mw::Matcher& core() { return matcher_; }
+  PyProgram& program() { return *program_; }
+
+ private:
+  static constexpr size_t kMaxForced = 4096;
+
+  std::vector<uint32_t> allowed(uint32_t budget) {
+    std::vector<uint32_t> row(words()), out;
+    fill_words(row, budget);
+    for (size_t w = 0; w < row.size(); ++w)
+      for (uint32_t bits = row[w]; bits != 0; bits &= bits - 1)
+        out.push_back(static_cast<uint32_t>(32 * w) + static_cast<uint32_t>(__builtin_ctz(bits)));
+    return out;
+  }
+
+  nb::object owner_;
+  PyProgram* program_;
+  mw::Matcher matcher_;
+  std::atomic<bool> busy_{false};
+};
+
+// ---------------------------------------------------------------- batches
+
+struct Row {
+  PyMatcher* matcher;  // nullptr: no constraint
+  std::span<uint32_t> words;
+  uint32_t max_tokens;
+  bool done;
+};
+
+void fill_rows(std::vector<Row>& rows) {
+  std::vector<std::unique_ptr<PyMatcher::Use>> uses;
+  for (;;) {
+    {
+      nb::gil_scoped_release release;
+      mw::parallel_for(rows.size(), [&](size_t i) {
+        Row& row = rows[i];
+        if (row.done) return;
+        const std::scoped_lock lock(row.matcher->core().session().mutex);
+        row.done = row.matcher->core().fill(row.words, row.max_tokens, false) != mw::Matcher::Verdict::Needs;
+      });
+    }
+    bool all = true;
+    for (Row& row : rows) {
+      if (row.done) continue;
+      all = false;
+      std::vector<mw::NodeId> needs;
+      {
+        const auto lock = lock_politely(row.matcher->core().session().mutex);
+        needs = row.matcher->core().request().needs();
+      }
+      lower_nodes(row.matcher->program(), needs);
+    }
+    if (all) return;
+  }
+}
+
+void fill_batch(nb::list matchers, nb::handle bitmask, std::vector<size_t> indices, std::vector<int64_t> max_tokens) {
+  const Buffer buffer(bitmask, 4, true);
+  const auto all = buffer.as<uint32_t>();
+  const size_t width = buffer.rows() ? all.size() / buffer.rows() : 0;
+  std::vector<Row> rows;
+  for (size_t i = 0; i < matchers.size(); ++i) {
+    if (indices[i] >= buffer.rows()) throw nb::value_error("an index is past the rows of the bitmask");
+    const auto words = all.subspan(indices[i] * width, width);
+    nb::handle h = matchers[i];
+    if (h.is_none()) {
+      std::fill(words.begin(), words.end(), 0xffffffffu);
+      continue;
+    }
+    auto* m = nb::cast<PyMatcher*>(h);
+    if (width < m->words()) throw nb::value_error("the rows of the bitmask are narrower than the vocabulary");
+    const uint32_t budget = max_tokens[i] < 0 ? mw::Matcher::kNoBudget : static_cast<uint32_t>(std::min<int64_t>(max_tokens[i], mw::kNoCost));
+    rows.push_back({m, words, budget, false});
+  }
+  fill_rows(rows);
+}
+
+// Address of contiguous rows: `data` is a pointer, since torch tensors of 16-bit floats have no buffer protocol.
+void apply_rows(uint64_t data, size_t rows, size_t width, size_t stride, size_t item_size, nb::handle bitmask, uint64_t infinity) {
+  const Buffer buffer(bitmask, 4, false);
+  const auto all = buffer.as<const uint32_t>();
+  if (buffer.rows() != rows) throw nb::value_error("logits and bitmask differ in their number of rows");
+  const size_t words = rows ? all.size() / rows : 0;
+  nb::gil_scoped_release release;
+  for (size_t r = 0; r < rows; ++r) {
+    const auto mask = all.subspan(r * words, words);
+    if (item_size == 4)
+      mw::apply_mask<uint32_t>({reinterpret_cast<uint32_t*>(data) + r * stride, width}, mask, static_cast<uint32_t>(infinity));
+    else if (item_size == 2)
+      mw::apply_mask<uint16_t>({reinterpret_cast<uint16_t*>(data) + r * stride, width}, mask, static_cast<uint16_t>(infinity));
+    else
+      mw::apply_mask<uint64_t>({reinterpret_cast<uint64_t*>(data) + r * stride, width}, mask, infinity);
+  }
+}
+
+// ---------------------------------------------------------------- programs
+
+std::vector<std::string> texts_of(nb::handle list) {
+  std::vector<std::string> out;
+  for (nb::handle h : list) {
+    const auto b = nb::cast<nb::bytes>(h);
+    out.emplace_back(b.c_str(), b.size());
+  }
+  return out;
+}
+
+mw::NodeId child_of(const PyProgram& p, int64_t n, bool optional) {
+  if (optional && n == -1) return mw::kNoChild;
+  if (n < 0 || !p.program->is_node(static_cast<mw::NodeId>(n))) throw nb::value_error("no such node");
+  return static_cast<mw::NodeId>(n);
+}
+
+std::vector<mw::NodeId> children_of(const PyProgram& p, const std::vector<int64_t>& ids, bool optional) {
+  std::vector<mw::NodeId> out;
+  for (int64_t n : ids) out.push_back(child_of(p, n, optional));
+  return out;
+}
+
+template <class Machine>
+void define(PyProgram& p, int64_t node, std::unique_ptr<Machine> machine, mw::State start) {
+  const mw::NodeId n = child_of(p, node, false);
+  if (p.program->is_defined(n)) throw nb::value_error("the node is defined already");
+  p.program->define_machine(n, std::move(machine), start);
+}
+
+using RegexHandle = std::shared_ptr<mw::Automaton>;
+struct PyRegex {
+  RegexHandle automaton;
+};
+
+void bind_regex(nb::module_& m) {
+  nb::class_<PyRegex>(m, "Regex")
+      .def("__init__", [](PyRegex* self, nb::handle program) {
+        const Buffer buffer(program, 8, false);
+        std::string error;
+        auto dfa = mw::RegexDfa::from_program(buffer.as<const int64_t>(), &error);
+        if (!dfa) throw nb::value_error(error.c_str());
+        new (self) PyRegex{std::make_shared<mw::Automaton>(std::move(dfa))};
+      })
+      .def("is_empty_within", [](PyRegex& self, size_t n) {
+        nb::gil_scoped_release release;
+        return self.automaton->dfa().is_empty_within(n);
+      })
+      .def_prop_ro("is_empty", [](PyRegex& self) {
+        const int v = self.automaton->dfa().is_empty_within(1'000'000);
+        if (v < 0) throw std::overflow_error("too many states to decide emptiness");
+        return v == 1;
+      })
+      .def("matches", [](PyRegex& self, nb::str text) {
+        mw::RegexDfa& dfa = self.automaton->dfa();
+        mw::DfaState s = dfa.start();
+        const Py_ssize_t n = PyUnicode_GetLength(text.ptr());
+        for (Py_ssize_t i = 0; i < n && s != 0; ++i) s = dfa.next(s, PyUnicode_ReadChar(text.ptr(), i));
+        return s != 0 && dfa.accepting(s);
+      })
+      .def_prop_ro("min_length", [](PyRegex& self) { return self.automaton->dfa().min_length(self.automaton->dfa().start()); })
+      .def_prop_ro("max_length", [](PyRegex& self) { return self.automaton->dfa().max_length(self.automaton->dfa().start()); })
+      .def_prop_ro("state_count", [](PyRegex& self) { return self.automaton->dfa().state_count(); });
+}
+
+void bind_vocab(nb::module_& m) {
+  nb::class_<mw::Vocab>(m, "Vocab")
+      .def("__init__", [](mw::Vocab* self, nb::bytes blob, nb::handle offsets, nb::handle kinds, std::vector<int64_t> eos) {
+        const Buffer at(offsets, 4, false), kind(kinds, 1, false);
+        const auto o = at.as<const uint32_t>();
+        const auto k = kind.as<const uint8_t>();
+        if (o.size() != k.size() + 1 || o.back() > blob.size()) throw nb::value_error("offsets, kinds and blob disagree");
+        std::vector<std::string> tokens;
+        tokens.reserve(k.size());
+        for (size_t i = 0; i < k.size(); ++i) {
+          if (o[i] > o[i + 1]) throw nb::value_error("offsets decrease");
+          tokens.emplace_back(blob.c_str() + o[i], o[i + 1] - o[i]);
+        }
+        std::vector<mw::TokenId> ids;
+        for (int64_t t : eos) {
+          if (t < 0 || static_cast<size_t>(t) >= k.size()) throw nb::value_error("an EOS id is out of range");
+          ids.push_back(static_cast<mw::TokenId>(t));
+        }
+        std::vector<uint8_t> kinds_copy(k.begin(), k.end());
+        nb::gil_scoped_release release;
+        new (self) mw::Vocab(std::move(tokens), std::move(kinds_copy), std::move(ids));
+        self->bases().string(mw::TokenTrie::kRoot, 0, false);  // nearly every schema meets these two
+        self->bases().string(mw::TokenTrie::kRoot, 0, true);
+      })
+      .def_prop_ro("size", &mw::Vocab::size)
+      .def_prop_ro("is_byte_complete", &mw::Vocab::is_byte_complete);
+}
+
+void bind_program(nb::module_& m) {
+  nb::class_<PyProgram>(m, "Program")
+      .def("__init__", [](PyProgram* self, nb::object vocab, int whitespace, nb::object lower) {
+        if (whitespace < 0 || whitespace > 2) throw nb::value_error("whitespace is 0, 1 or 2");
+        auto* v = nb::cast<mw::Vocab*>(vocab);
+        // The program keeps the Python object, and with it the vocabulary, alive.
+        std::shared_ptr<mw::Vocab> shared(v, [held = new nb::object(vocab)](mw::Vocab*) {
+          nb::gil_scoped_acquire gil;
+          delete held;
+        });
+        new (self) PyProgram{std::make_shared<mw::Program>(std::move(shared), static_cast<mw::Whitespace>(whitespace)), std::move(lower), {}};
+      }, "vocab"_a, "whitespace"_a, "lower"_a.none())
+      .def("new_node", [](PyProgram& p) { return p.program->new_node(); })
+      .def_prop_ro("node_count", [](PyProgram& p) { return p.program->node_count(); })
+      .def("define_choice", [](PyProgram& p, int64_t node, nb::list texts) {
+        define(p, node, std::make_unique<mw::ChoiceMachine>(texts_of(texts), p.program->vocab()), mw::ChoiceMachine::start());
+      })
+      .def("define_choice_string", [](PyProgram& p, int64_t node, nb::list texts, bool any_escapes) {
+        define(p, node, std::make_unique<mw::ChoiceStringMachine>(texts_of(texts), any_escapes, p.program->vocab()), mw::ChoiceStringMachine::start());
+      })
+      .def("define_regex", [](PyProgram& p, int64_t node, const PyRegex& regex) {
+        auto machine = std::make_unique<mw::RegexMachine>(regex.automaton, p.program->vocab());
+        const mw::State start = machine->start();
+        define(p, node, std::move(machine), start);
+      })
+      .def("define_string", [](PyProgram& p, int64_t node, int64_t min, int64_t max, bool any_escapes) {
+        if (min < 0 || max < -1) throw nb::value_error("a length is negative");
+        constexpr int64_t most = (int64_t{1} << 39) - 1;  // what the state word counts to
+        if (max > most) max = -1;  // no text is that long
+        if (min > most) throw nb::value_error("minimum length too large");
+        define(p, node, std::make_unique<mw::StringMachine>(static_cast<uint64_t>(min), max < 0 ? mw::StringMachine::kNoMax : static_cast<uint64_t>(max), any_escapes), mw::StringMachine::start());
+      })
+      .def("define_regex_string", [](PyProgram& p, int64_t node, const PyRegex& regex, bool any_escapes) {
+        define(p, node, std::make_unique<mw::RegexStringMachine>(regex.automaton, any_escapes, p.program->vocab()), mw::RegexStringMachine::start());
+      })
+      .def("define_object", [](PyProgram& p, int64_t node, nb::list names, const std::vector<int64_t>& children, const std::vector<bool>& required, int64_t additional, bool any_order, bool any_escapes) {
+        mw::ObjectSpec spec;
+        spec.names = texts_of(names);
+        spec.children = children_of(p, children, true);
+        spec.required = required;
+        spec.additional = child_of(p, additional, true);
+        spec.any_order = any_order;
+        spec.any_escapes = any_escapes;
+        if (spec.children.size() != spec.names.size() || required.size() != spec.names.size()) throw nb::value_error("names, children and required differ in length");
+        size_t bytes = 0;
+        for (const std::string& name : spec.names) bytes += name.size();
+        if (bytes > mw::ObjectMachine::kMaxNameBytes) throw nb::value_error("the names of an object take over 1 MB");
+        define(p, node, std::make_unique<mw::ObjectMachine>(std::move(spec), p.program->whitespace(), p.program->vocab()), mw::ObjectMachine::start());
+      })
+      .def("define_array", [](PyProgram& p, int64_t node, const std::vector<int64_t>& prefix, int64_t items, int64_t min, int64_t max) {
+        if (min < 0 || max < -1) throw nb::value_error("a number of items is negative");
+        constexpr int64_t most = (int64_t{1} << 50);
+        if (max > most) max = -1;
+        if (min > most) throw nb::value_error("minimum number of items too large");
+        define(p, node, std::make_unique<mw::ArrayMachine>(children_of(p, prefix, false), child_of(p, items, true), static_cast<uint64_t>(min), max < 0 ? mw::ArrayMachine::kNoMax : static_cast<uint64_t>(max), p.program->whitespace()), mw::ArrayMachine::start());
+      })
+      .def("define_union", [](PyProgram& p, int64_t node, const std::vector<int64_t>& members) {
+        const mw::NodeId n = child_of(p, node, false);
+        if (p.program->is_defined(n)) throw nb::value_error("the node is defined already");
+        p.program->define_union(n, children_of(p, members, false));
+      })
+      .def("matcher", [](nb::object self) {
+        auto* p = nb::cast<PyProgram*>(self);
+        if (p->program->node_count() == 0) throw nb::value_error("a program has a root, node 0");
+        return new PyMatcher(self, mw::Matcher(p->program));
+      }, nb::rv_policy::take_ownership);
+}
+
+void bind_matcher(nb::module_& m) {
+  nb::class_<PyMatcher>(m, "Matcher", "One position in one generation under a compiled constraint; made by CompiledGrammar.matcher().\n\nNot for two threads at once: give each its own fork().")
+      .def("fill_mask", &PyMatcher::fill_mask, "row"_a, "max_tokens"_a = nb::none(),
+           "Writes the mask of the tokens allowed next: bit i of word w is token 32*w+i; words beyond the vocabulary are zeroed.\n\n"
+           "row: a writable buffer of int32 or uint32, at least ceil(V/32) words. max_tokens: tokens left, the EOS included; then only\n"
+           "tokens after which the text can still be finished are set. Raises MaskwrightError where two threads use one matcher.")
+      .def("accept", &PyMatcher::accept, "token"_a, "Takes a token. False, and nothing changed, where it is not allowed or no id; an EOS id finishes.")
+      .def("accept_tokens", &PyMatcher::accept_tokens, "tokens"_a, "Takes tokens up to the first that is not allowed; returns how many were taken.")
+      .def("accept_text", &PyMatcher::accept_text, "text"_a, "Takes text (str or UTF-8 bytes) as one step, whatever tokens spell it. False, and nothing changed, where it is not allowed.")
+      .def("count_accepted", &PyMatcher::count_accepted, "tokens"_a, "How many of these tokens would be taken; changes nothing.")
+      .def("rollback", &PyMatcher::rollback, "n"_a, "Undoes the last n steps. Raises ValueError past the start.")
+      .def("fork", &PyMatcher::fork, "A matcher at the same place, independent from here on; copies nothing.")
+      .def("reset", &PyMatcher::reset, "Back to the start, with nothing remembered of the request.")
+      .def_prop_ro("is_accepting", &PyMatcher::is_accepting, "Whether EOS is allowed now.")
+      .def_prop_ro("is_finished", &PyMatcher::is_finished, "Whether EOS was taken.")
+      .def_prop_ro("num_tokens", &PyMatcher::num_tokens, "Steps taken so far, the EOS included.")
+      .def("allowed_tokens", &PyMatcher::allowed_tokens, "max_tokens"_a = nb::none(), "The ids in the mask, ascending.")
+      .def("forced_tokens", &PyMatcher::forced_tokens, "The tokens that must follow, as long as there is one choice and the text may not end (at most 4096).")
+      .def("min_tokens_to_accept", &PyMatcher::min_tokens_to_accept,
+           "Tokens needed until EOS is allowed, 0 where it is now: exact for regular constraints, an upper bound that can be kept for others.");
+}
+
+}  // namespace
+
+NB_MODULE(_core, m) {
+  nb::set_leak_warnings(false);  // process-wide caches of automata outlive the module on purpose
+  bind_regex(m);
+  bind_vocab(m);
+  bind_program(m);
+  bind_matcher(m);
+  m.def("fill_batch", &fill_batch, "matchers"_a, "bitmask"_a, "indices"_a, "max_tokens"_a);
+  m.def("apply_rows", &apply_rows, "data"_a, "rows"_a, "width"_a, "stride"_a, "item_size"_a, "bitmask"_a, "infinity"_a);
+  m.def("pool_size", &mw::pool_size);
+}

@@ -1,0 +1,76 @@
+// Machines: the byte recognisers that configurations are made of.
+//
+// A state is one 64-bit word that is cursor, count and phase at once; what does not fit is a handle to a record interned
+// in the request. Machines are immutable once defined and shared by all requests over a compiled constraint.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "../vocab.h"
+
+namespace mw {
+
+class Request;
+class Walker;
+
+using State = uint64_t;
+using MachineId = uint32_t;
+using RestId = uint32_t;
+using NodeId = int32_t;
+
+inline constexpr State kDead = ~State{0};
+inline constexpr NodeId kNoChild = -1;
+// One position: a machine, its state, and the interned set of frames to return to.
+struct Item {
+  State state;
+  MachineId machine;
+  RestId rest;
+  bool operator==(const Item&) const = default;
+  auto operator<=>(const Item&) const = default;
+};
+
+// What a machine offers in a state without reading a byte.
+struct Accept {
+  bool pop = false;        // its value may end here,
+  uint32_t value = 0;      // handing this to the parent (one constant for plain grammars)
+  NodeId push = kNoChild;  // or a child begins here,
+  State resume = kDead;    // after which it goes on in this state
+};
+
+class Machine {
+ public:
+  Machine() = default;
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+  virtual ~Machine() = default;
+
+  virtual State next(Request& r, State s, uint8_t b) const = 0;
+  virtual Accept accept(Request& r, State s) const = 0;
+  // Whether some byte may follow inside the machine.
+  virtual bool more(Request& r, State s) const = 0;
+  // Goes on after a child that returned a value.
+  virtual State resume(Request&, State s, uint32_t /*value*/) const { return s; }
+
+  // The bytes that may follow, at most out.size() of them; -1 = too many to list.
+  virtual int candidates(Request&, State, std::span<uint8_t>) const { return -1; }
+  // Adds to the mask what a base knows about this state; false = none applies, walk byte by byte.
+  virtual bool walk_base(Walker&, TrieNode, const Item&) const { return false; }
+  // Whether walk_base would pay at a node with many descendants.
+  virtual bool has_base(Request&, State) const { return false; }
+
+  // Tokens that a witness needs from here to the machine's end, children included.
+  virtual uint32_t cost(Request& r, State s) const = 0;
+
+  // A state from which the same spelling sets lead out, among finitely many: drops what only matters to the next few
+  // bytes, such as which keys were typed (there are always others; see spelling.cc).
+  virtual State forget(Request&, State s) const { return s; }
+
+  // The nodes that may be pushed.
+  virtual void children(std::vector<NodeId>&) const {}
+
+  MachineId id = 0;
+};
+
+}  // namespace mw

@@ -1,0 +1,200 @@
+#include "matcher.h"
+
+#include <algorithm>
+
+#include "spelling.h"
+
+namespace mw {
+
+Matcher::Verdict Matcher::prepare() {
+  if (step().config != Request::kNoConfig) return Verdict::Yes;
+  Request& r = request();
+  r.needs().clear();
+  const ConfigId root = r.root();
+  if (r.lacks_nodes()) return Verdict::Needs;
+  session_->steps[at_].config = root;
+  return Verdict::Yes;
+}
+
+void Matcher::push(ConfigId config, bool finished) {
+  const auto id = static_cast<uint32_t>(session_->steps.size());
+  session_->steps.push_back({at_, config, step().depth + 1, finished});
+  at_ = id;
+}
+
+bool Matcher::is_accepting() const {
+  return !step().finished && step().config != Request::kNoConfig && request().config(config()).accepting;
+}
+
+Matcher::Verdict Matcher::accept(TokenId token) {
+  if (prepare() == Verdict::Needs) return Verdict::Needs;
+  Request& r = request();
+  const Vocab& vocab = r.vocab();
+  if (vocab.is_eos(token)) {
+    if (!step().finished && !r.config(config()).accepting) return Verdict::No;
+    push(config(), true);
+    return Verdict::Yes;
+  }
+  if (step().finished || !vocab.is_text(token)) return Verdict::No;
+  return accept_bytes(vocab.bytes(token));
+}
+
+Matcher::Verdict Matcher::accept_bytes(std::string_view bytes) {
+  if (prepare() == Verdict::Needs) return Verdict::Needs;
+  if (step().finished) return bytes.empty() ? Verdict::Yes : Verdict::No;
+  Request& r = request();
+  r.needs().clear();
+  const ConfigId next = r.advance(config(), bytes);
+  r.take_doubt();
+  if (r.lacks_nodes()) return Verdict::Needs;
+  if (next == Request::kNoConfig) return Verdict::No;
+  if (!r.vocab().is_byte_complete()) {
+    const bool lives = can_be_spelled(r, next);
+    if (r.lacks_nodes()) return Verdict::Needs;
+    if (!lives) return Verdict::No;
+  }
+  push(next, false);
+  return Verdict::Yes;
+}
+
+void Matcher::rollback(uint32_t n) {
+  for (; n > 0; --n) at_ = step().parent;
+}
+
+void Matcher::reset() {
+  // A request of our own: its records and memo would otherwise only grow. The program's shared memo stays.
+  session_ = std::make_shared<Session>(session_->request.shared_program());
+  at_ = 0;
+}
+
+void Matcher::write_eos(std::span<uint32_t> row) const {
+  for (TokenId t : request().vocab().eos()) set_bit(row.data(), t);
+}
+
+// The mask of the current configuration: from the memo, or walked. With a limit the walk also learns the dearest of its
+// tokens' closing costs; where none is too dear, it is the plain mask and serves all larger limits.
+Matcher::Verdict Matcher::record(MaskRecord const*& out, uint32_t limit, MaskRecord& scratch) {
+  Request& r = request();
+  const ConfigId id = config();
+  const bool costs = limit < kNoCost;
+  const auto hit = r.masks().find(id);
+  if (hit != r.masks().end() && (!costs || hit->second->max_cost <= limit)) {
+    out = hit->second.get();
+    return Verdict::Yes;
+  }
+  r.needs().clear();
+  if (costs && !r.program().settle_costs(0, r.needs())) return Verdict::Needs;
+  auto made = std::make_unique<MaskRecord>();
+  Walker walker(r, *made, costs, costs ? limit : kNoCost);
+  walker.run(id);
+  if (r.lacks_nodes()) return Verdict::Needs;
+  if (walker.dropped()) {
+    scratch = std::move(*made);
+    out = &scratch;
+    return Verdict::Yes;
+  }
+  auto& slot = r.masks()[id];
+  slot = std::move(made);
+  out = slot.get();
+  return Verdict::Yes;
+}
+
+Matcher::Verdict Matcher::fill(std::span<uint32_t> row, uint32_t max_tokens, bool memo_only) {
+  const size_t words = words_for(request().vocab().size());
+  const auto mine = row.first(words);
+  const auto blank = [&](std::span<uint32_t> w) { std::fill(w.begin(), w.end(), 0u); };
+  blank(row.subspan(words));
+  if (step().finished) {
+    blank(mine);
+    write_eos(mine);
+    return Verdict::Yes;
+  }
+  if (memo_only && (config() == Request::kNoConfig || !request().masks().contains(config()))) return Verdict::No;
+  if (prepare() == Verdict::Needs) return Verdict::Needs;
+  MaskRecord scratch;
+  const MaskRecord* record_ = nullptr;
+  uint32_t limit = kNoCost;
+  if (max_tokens != kNoBudget) limit = max_tokens < 2 ? 0 : std::min(max_tokens - 2, kNoCost - 1);
+  if (max_tokens < 2) {  // nothing but EOS fits
+    blank(mine);
+  } else if (!request().vocab().is_byte_complete() && max_tokens != kNoBudget) {
+    return fill_by_search(mine, max_tokens);
+  } else {
+    if (record(record_, limit, scratch) == Verdict::Needs) return Verdict::Needs;
+    record_->write(mine);
+  }
+  if (max_tokens > 0 && request().config(config()).accepting) write_eos(mine);
+  return Verdict::Yes;
+}
+
+Matcher::Verdict Matcher::cost(uint32_t& tokens) {
+  if (prepare() == Verdict::Needs) return Verdict::Needs;
+  Request& r = request();
+  tokens = 0;
+  if (step().finished || r.config(config()).accepting) return Verdict::Yes;
+  r.needs().clear();
+  if (!r.vocab().is_byte_complete()) return search_cost(config(), kNoCost, tokens);
+  if (!r.program().settle_costs(0, r.needs())) return Verdict::Needs;
+  tokens = r.config_cost(config());
+  return Verdict::Yes;
+}
+
+// Vocabularies that lack single bytes: witnesses inside machines may not exist. Breadth first over configurations, token
+// by token; from a living configuration this ends.
+Matcher::Verdict Matcher::search_cost(ConfigId from, uint32_t limit, uint32_t& tokens) {
+  Request& r = request();
+  std::vector<ConfigId> layer{from}, next;
+  std::vector<uint8_t> seen;
+  const auto visit = [&](ConfigId id) {
+    if (seen.size() <= id) seen.resize(r.config_count() + 1, 0);
+    return seen[id]++ == 0;
+  };
+  visit(from);
+  std::vector<TokenId> allowed;
+  for (tokens = 0; !layer.empty() && tokens <= limit; ++tokens) {
+    next.clear();
+    for (ConfigId id : layer) {
+      if (r.config(id).accepting) return Verdict::Yes;
+      if (allowed_in(id, allowed) == Verdict::Needs) return Verdict::Needs;
+      for (TokenId t : allowed) {
+        const ConfigId to = r.advance(id, r.vocab().bytes(t));
+        r.take_doubt();
+        if (r.lacks_nodes()) return Verdict::Needs;
+        if (to != Request::kNoConfig && visit(to)) next.push_back(to);
+      }
+    }
+    layer.swap(next);
+  }
+  tokens = kNoCost;
+  return Verdict::Yes;
+}
+
+Matcher::Verdict Matcher::allowed_in(ConfigId id, std::vector<TokenId>& out) {
+  Request& r = request();
+  MaskRecord mask;
+  Walker walker(r, mask, false, kNoCost);
+  walker.run(id);
+  out = mask.plain.add;
+  return r.lacks_nodes() ? Verdict::Needs : Verdict::Yes;
+}
+
+Matcher::Verdict Matcher::fill_by_search(std::span<uint32_t> row, uint32_t max_tokens) {
+  Request& r = request();
+  r.needs().clear();
+  std::fill(row.begin(), row.end(), 0u);
+  std::vector<TokenId> allowed;
+  if (allowed_in(config(), allowed) == Verdict::Needs) return Verdict::Needs;
+  std::unordered_map<ConfigId, uint32_t> known;
+  for (TokenId t : allowed) {
+    const ConfigId to = r.advance(config(), r.vocab().bytes(t));
+    r.take_doubt();
+    if (r.lacks_nodes()) return Verdict::Needs;
+    const auto [it, fresh] = known.try_emplace(to, kNoCost);
+    if (fresh && search_cost(to, max_tokens - 2, it->second) == Verdict::Needs) return Verdict::Needs;
+    if (it->second <= max_tokens - 2) set_bit(row.data(), t);
+  }
+  if (r.config(config()).accepting) write_eos(row);
+  return Verdict::Yes;
+}
+
+}  // namespace mw

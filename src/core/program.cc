@@ -1,0 +1,96 @@
+#include "program.h"
+
+#include <algorithm>
+
+#include "request.h"
+
+namespace mw {
+
+void Program::define_machine(NodeId n, std::unique_ptr<Machine> machine, State start) {
+  Node& node = nodes_[static_cast<size_t>(n)];
+  const auto id = static_cast<MachineId>(machines_.append());
+  machine->id = id;
+  machines_[id] = std::move(machine);
+  node.start = {id, start};
+  node.defined.store(true, std::memory_order_release);
+}
+
+void Program::define_union(NodeId n, std::vector<NodeId> members) {
+  Node& node = nodes_[static_cast<size_t>(n)];
+  node.is_union = true;
+  node.members = std::move(members);
+  node.defined.store(true, std::memory_order_release);
+}
+
+bool Program::starts(NodeId n, std::vector<Start>& out, std::vector<NodeId>& needs) const {
+  std::vector<NodeId> stack{n}, seen;
+  bool complete = true;
+  while (!stack.empty()) {
+    const NodeId at = stack.back();
+    stack.pop_back();
+    const Node& there = node(at);
+    if (!there.defined.load(std::memory_order_acquire)) {
+      needs.push_back(at);
+      complete = false;
+    } else if (!there.is_union) {
+      out.push_back(there.start);
+    } else if (std::find(seen.begin(), seen.end(), at) == seen.end()) {
+      seen.push_back(at);
+      stack.insert(stack.end(), there.members.rbegin(), there.members.rend());
+    }
+  }
+  return complete;
+}
+
+// All nodes reachable from the root, parents first; what is undefined goes to needs.
+bool Program::reachable_undefined(NodeId root, std::vector<NodeId>& order, std::vector<NodeId>& needs) const {
+  std::vector<uint8_t> seen(nodes_.size(), 0);
+  std::vector<NodeId> stack{root}, children;
+  while (!stack.empty()) {
+    const NodeId at = stack.back();
+    stack.pop_back();
+    if (seen[static_cast<size_t>(at)]) continue;
+    seen[static_cast<size_t>(at)] = 1;
+    if (!is_defined(at)) {
+      needs.push_back(at);
+      continue;
+    }
+    if (costs_settled(at)) continue;
+    order.push_back(at);
+    children.clear();
+    if (node(at).is_union) children = node(at).members;
+    else machine(node(at).start.machine).children(children);
+    for (NodeId c : children)
+      if (c >= 0 && !seen[static_cast<size_t>(c)]) stack.push_back(c);
+  }
+  return needs.empty();
+}
+
+// Least fixpoint of the witnesses' costs (Knuth 1977, a generalisation of Dijkstra's algorithm; by plain iteration,
+// children before parents where there is no recursion).
+bool Program::settle_costs(NodeId root, std::vector<NodeId>& needs) {
+  if (costs_settled(root)) return true;
+  const std::scoped_lock lock(cost_mutex_);
+  std::vector<NodeId> order;
+  if (!reachable_undefined(root, order, needs)) return false;
+  Request scratch(std::shared_ptr<Program>(std::shared_ptr<void>(), this));
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = order.size(); i-- > 0;) {
+      Node& n = nodes_[static_cast<size_t>(order[i])];
+      uint32_t cost = kNoCost;
+      if (n.is_union)
+        for (NodeId m : n.members) cost = std::min(cost, node_cost(m));
+      else
+        cost = machine(n.start.machine).cost(scratch, n.start.state);
+      if (cost < n.cost.load(std::memory_order_relaxed)) {
+        n.cost.store(cost, std::memory_order_release);
+        changed = true;
+      }
+    }
+  }
+  for (NodeId n : order) nodes_[static_cast<size_t>(n)].settled.store(true, std::memory_order_release);
+  return true;
+}
+
+}  // namespace mw

@@ -1,0 +1,72 @@
+// A compiled constraint: nodes, each a set of machine starts, lowered when first reached.
+//
+// Nodes and machines are published once and never change, so that walks read them without a lock; defining is for one
+// thread at a time (the binding holds the GIL and a lock).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "automaton.h"
+#include "bases.h"
+#include "machines/machine.h"
+#include "stable_vector.h"
+#include "vocab.h"
+#include "white_space.h"
+
+namespace mw {
+
+struct Start {
+  MachineId machine;
+  State state;
+};
+
+class Program {
+ public:
+  Program(std::shared_ptr<Vocab> vocab, Whitespace whitespace) : vocab_(std::move(vocab)), whitespace_(whitespace) {}
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  Vocab& vocab() const { return *vocab_; }
+  Whitespace whitespace() const { return whitespace_; }
+
+  NodeId new_node() { return static_cast<NodeId>(nodes_.append()); }
+  size_t node_count() const { return nodes_.size(); }
+  bool is_node(NodeId n) const { return n >= 0 && static_cast<size_t>(n) < nodes_.size(); }
+  bool is_defined(NodeId n) const { return node(n).defined.load(std::memory_order_acquire); }
+  void define_machine(NodeId n, std::unique_ptr<Machine> machine, State start);
+  void define_union(NodeId n, std::vector<NodeId> members);
+
+  const Machine& machine(MachineId id) const { return *machines_[id]; }
+  // The starts of a node, unions flattened. False: some node is not defined yet; it is added to `needs`.
+  bool starts(NodeId n, std::vector<Start>& out, std::vector<NodeId>& needs) const;
+
+  // Tokens that the cheapest text of a node takes by the witnesses of the machines; see cost.cc.
+  uint32_t node_cost(NodeId n) const { return node(n).cost.load(std::memory_order_acquire); }
+  // Settles node_cost for all nodes reachable from a node. False: `needs` holds undefined nodes.
+  bool settle_costs(NodeId root, std::vector<NodeId>& needs);
+  bool costs_settled(NodeId n) const { return node(n).settled.load(std::memory_order_acquire); }
+
+ private:
+  struct Node {
+    std::atomic<bool> defined{false};
+    std::atomic<bool> settled{false};
+    std::atomic<uint32_t> cost{kNoCost};
+    std::vector<NodeId> members;  // of a union
+    bool is_union = false;
+    Start start{0, 0};
+  };
+  const Node& node(NodeId n) const { return nodes_[static_cast<size_t>(n)]; }
+  bool reachable_undefined(NodeId root, std::vector<NodeId>& order, std::vector<NodeId>& needs) const;
+
+  std::shared_ptr<Vocab> vocab_;
+  Whitespace whitespace_;
+  StableVector<Node> nodes_;
+  StableVector<std::unique_ptr<Machine>> machines_;
+  std::mutex cost_mutex_;
+};
+
+}  // namespace mw

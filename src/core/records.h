@@ -1,0 +1,129 @@
+// What does not fit into a state word: immutable records of one request, structurally shared and interned, so that equal
+// histories have equal handles. They live as long as the request.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "intern.h"
+
+namespace mw {
+
+// Text typed so far, as a linked list of bytes; 0 = the empty text.
+using TextId = uint32_t;
+inline constexpr TextId kUnknownText = 0xffffffffu;  // a key whose text the walk did not spell out
+
+// The keys of an object: how far the named ones are, which were seen, which others were typed.
+struct ObjectRecord {
+  uint32_t next = 0;    // fixed order: the first name that may still come
+  uint32_t seen = 0;    // any order: handle of a set of names
+  uint32_t others = 0;  // handle of the list of other keys, 0 = none
+  bool operator==(const ObjectRecord&) const = default;
+};
+
+// A key that is no prefix of a name any more, while it is typed.
+struct KeyText {
+  uint32_t object = 0;
+  TextId text = 0;
+  bool operator==(const KeyText&) const = default;
+};
+
+class Records {
+ public:
+  Records() { clear(); }
+
+  void clear() {
+    objects_.clear();
+    keys_.clear();
+    sets_.clear();
+    set_index_.clear();
+    texts_.clear();
+    others_.clear();
+    objects_.intern({});
+    sets_.emplace_back();
+    set_index_.insert(hash_set({}), 0);
+    texts_.intern({0, 0, 0});
+    others_.intern({0, 0});
+  }
+
+  uint32_t object(const ObjectRecord& r) { return objects_.intern(r); }
+  const ObjectRecord& object(uint32_t id) const { return objects_[id]; }
+
+  uint32_t key(const KeyText& k) { return keys_.intern(k); }
+  const KeyText& key(uint32_t id) const { return keys_[id]; }
+
+  // Sets of name indices.
+  bool in_set(uint32_t set, uint32_t i) const {
+    const auto& words = sets_[set];
+    return i / 64 < words.size() && ((words[i / 64] >> (i % 64)) & 1u) != 0;
+  }
+  uint32_t with(uint32_t set, uint32_t i) {
+    std::vector<uint64_t> words = sets_[set];
+    if (words.size() <= i / 64) words.resize(i / 64 + 1, 0);
+    words[i / 64] |= uint64_t{1} << (i % 64);
+    const uint64_t h = hash_set(words);
+    const uint32_t found = set_index_.find(h, [&](uint32_t id) { return sets_[id] == words; });
+    if (found != HashIndex::kNone) return found;
+    const auto id = static_cast<uint32_t>(sets_.size());
+    sets_.push_back(std::move(words));
+    set_index_.insert(h, id);
+    return id;
+  }
+
+  TextId append(TextId text, uint8_t b) {
+    return texts_.intern({text, b, texts_[text].length + 1});
+  }
+  uint32_t text_length(TextId text) const { return texts_[text].length; }
+  bool is_prefix(TextId prefix, TextId text) const {
+    const uint32_t n = texts_[prefix].length;
+    while (texts_[text].length > n) text = texts_[text].parent;
+    return text == prefix;
+  }
+
+  uint32_t add_other(uint32_t list, TextId text) { return others_.intern({list, text}); }
+  template <class Test>
+  bool any_other(uint32_t list, Test test) const {
+    for (; list != 0; list = others_[list].rest)
+      if (test(others_[list].text)) return true;
+    return false;
+  }
+
+ private:
+  struct Text {
+    TextId parent;
+    uint8_t byte;
+    uint32_t length;
+    bool operator==(const Text&) const = default;
+  };
+  struct Other {
+    uint32_t rest;
+    TextId text;
+    bool operator==(const Other&) const = default;
+  };
+  struct HashObject {
+    uint64_t operator()(const ObjectRecord& r) const { return mix(mix(mix(1, r.next), r.seen), r.others); }
+  };
+  struct HashKey {
+    uint64_t operator()(const KeyText& k) const { return mix(mix(9, k.object), k.text); }
+  };
+  struct HashText {
+    uint64_t operator()(const Text& t) const { return mix(mix(2, t.parent), t.byte); }
+  };
+  struct HashOther {
+    uint64_t operator()(const Other& o) const { return mix(mix(3, o.rest), o.text); }
+  };
+  static uint64_t hash_set(const std::vector<uint64_t>& words) {
+    uint64_t h = 4;
+    for (uint64_t w : words) h = mix(h, w);
+    return h;
+  }
+
+  Interner<ObjectRecord, HashObject> objects_;
+  Interner<KeyText, HashKey> keys_;
+  std::vector<std::vector<uint64_t>> sets_;
+  HashIndex set_index_;
+  Interner<Text, HashText> texts_;
+  Interner<Other, HashOther> others_;
+};
+
+}  // namespace mw

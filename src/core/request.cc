@@ -1,0 +1,142 @@
+#include "request.h"
+
+#include <algorithm>
+
+#include "mask.h"
+
+namespace mw {
+namespace {
+
+uint64_t hash_items(std::span<const Item> items, uint64_t seed) {
+  uint64_t h = seed;
+  for (const Item& i : items) h = mix(mix(mix(h, i.state), i.machine), i.rest);
+  return h;
+}
+
+void normalise(std::vector<Item>& items) {
+  if (items.size() < 2) return;
+  std::sort(items.begin(), items.end());
+  items.erase(std::unique(items.begin(), items.end()), items.end());
+}
+
+}  // namespace
+
+Request::Request(std::shared_ptr<Program> program) : program_(std::move(program)) {
+  rests_.emplace_back();  // kEndOfText
+  after_pop_.push_back(kNoConfig);
+  rest_costs_.push_back(0);
+}
+
+Request::~Request() = default;
+
+ConfigId Request::root() {
+  if (root_ != kNoConfig) return root_;
+  std::vector<Start> starts;
+  if (!program_->starts(0, starts, needs_)) return 0;
+  std::vector<Item> items;
+  bool accepting = false;
+  for (const Start& s : starts) expand({s.state, s.machine, kEndOfText}, items, accepting);
+  if (lacks_nodes()) return 0;
+  root_ = intern(std::move(items), accepting);
+  return root_;
+}
+
+ConfigId Request::intern(std::vector<Item> items, bool accepting) {
+  normalise(items);
+  const uint64_t h = hash_items(items, accepting ? 7 : 6);
+  const uint32_t found = config_index_.find(
+      h, [&](uint32_t id) { return configs_[id]->accepting == accepting && configs_[id]->items == items; });
+  if (found != HashIndex::kNone) return found;
+  const auto id = static_cast<ConfigId>(configs_.size());
+  bytes_used_ += sizeof(Config) + items.size() * sizeof(Item) + 24;
+  configs_.push_back(std::make_unique<Config>(Config{std::move(items), accepting, 0}));
+  config_index_.insert(h, id);
+  return id;
+}
+
+RestId Request::intern_rest(const Item& frame) {
+  const uint64_t h = hash_items(std::span(&frame, 1), 8);
+  const uint32_t found =
+      rest_index_.find(h, [&](uint32_t id) { return rests_[id].size() == 1 && rests_[id][0] == frame; });
+  if (found != HashIndex::kNone) return found;
+  const auto id = static_cast<RestId>(rests_.size());
+  bytes_used_ += sizeof(Item) + 64;
+  rests_.push_back({frame});
+  after_pop_.push_back(kNoConfig);
+  rest_costs_.push_back(kNoCost + 1);
+  rest_index_.insert(h, id);
+  return id;
+}
+
+void Request::expand(const Item& item, std::vector<Item>& out, bool& accepting) {
+  const Machine& m = machine(item.machine);
+  if (m.more(*this, item.state)) out.push_back(item);
+  const Accept a = m.accept(*this, item.state);
+  const auto take = [&](ConfigId id) {
+    if (lacks_nodes()) return;
+    const Config& c = config(id);
+    out.insert(out.end(), c.items.begin(), c.items.end());
+    accepting = accepting || c.accepting;
+  };
+  if (a.pop) {
+    if (item.rest == kEndOfText) accepting = true;
+    else take(after_pop(item.rest, a.value));
+  }
+  if (a.push != kNoChild) take(after_push(item, a));
+}
+
+ConfigId Request::after_pop(RestId rest, uint32_t value) {
+  if (value == 0 && after_pop_[rest] != kNoConfig) return after_pop_[rest];
+  std::vector<Item> items;
+  bool accepting = false;
+  const std::vector<Item> frames = rests_[rest];  // a copy: expanding may add rests
+  for (const Item& f : frames) {
+    const State s = machine(f.machine).resume(*this, f.state, value);
+    if (s != kDead) expand({s, f.machine, f.rest}, items, accepting);
+  }
+  if (lacks_nodes()) return 0;
+  const ConfigId id = intern(std::move(items), accepting);
+  if (value == 0) after_pop_[rest] = id;
+  return id;
+}
+
+ConfigId Request::after_push(const Item& at, const Accept& a) {
+  const PushKey key{a.resume, at.machine, at.rest, a.push};
+  const auto hit = after_push_.find(key);
+  if (hit != after_push_.end()) return hit->second;
+  std::vector<Start> starts;
+  if (!program_->starts(a.push, starts, needs_)) return 0;
+  const RestId rest = intern_rest({a.resume, at.machine, at.rest});
+  std::vector<Item> items;
+  bool accepting = false;
+  for (const Start& s : starts) expand({s.state, s.machine, rest}, items, accepting);
+  if (lacks_nodes()) return 0;
+  const ConfigId id = intern(std::move(items), accepting);
+  after_push_.emplace(key, id);
+  bytes_used_ += sizeof(PushKey) + 32;
+  return id;
+}
+
+void Request::step(std::span<const Item> from, uint8_t b, std::vector<Item>& to, bool& accepting) {
+  to.clear();
+  accepting = false;
+  for (const Item& i : from) {
+    const State s = machine(i.machine).next(*this, i.state, b);
+    if (s != kDead) expand({s, i.machine, i.rest}, to, accepting);
+  }
+  normalise(to);
+}
+
+ConfigId Request::advance(ConfigId from, std::string_view bytes) {
+  std::vector<Item> items = config(from).items, next;
+  bool accepting = config(from).accepting;
+  for (char c : bytes) {
+    step(items, static_cast<uint8_t>(c), next, accepting);
+    if (lacks_nodes()) return kNoConfig;
+    if (next.empty() && !accepting) return kNoConfig;
+    items.swap(next);
+  }
+  return intern(std::move(items), accepting);
+}
+
+}  // namespace mw

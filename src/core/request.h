@@ -1,0 +1,119 @@
+// One request: configurations and records, interned; the memo of its masks; the history of its matchers.
+//
+// A configuration is an interned sorted set of (machine, state, rest), always expanded: its items can read a byte, and
+// `accepting` says that the text may end here. Beside the stacks a configuration carries obligations, automata that
+// must (not) match from here; their set is empty for the constraints there are so far. Not thread-safe: matchers of a
+// request share one lock.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "program.h"
+#include "records.h"
+
+namespace mw {
+
+using ConfigId = uint32_t;
+using ObligationsId = uint32_t;  // 0 = none
+inline constexpr RestId kEndOfText = 0;
+
+struct Config {
+  std::vector<Item> items;
+  bool accepting = false;
+  ObligationsId obligations = 0;
+};
+
+struct MaskRecord;
+class SpellingSearch;
+
+class Request {
+ public:
+  explicit Request(std::shared_ptr<Program> program);
+  ~Request();
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  Program& program() const { return *program_; }
+  const std::shared_ptr<Program>& shared_program() const { return program_; }
+  Vocab& vocab() const { return program_->vocab(); }
+  const Machine& machine(MachineId id) const { return program_->machine(id); }
+  Records& records() { return records_; }
+
+  // The configuration before the first byte. Check needs() afterwards.
+  ConfigId root();
+  const Config& config(ConfigId id) const { return *configs_[id]; }
+  // Interns items that are expanded already.
+  ConfigId intern(std::vector<Item> items, bool accepting);
+  // Adds the item, if it can read a byte, and all that it leads to without one.
+  void expand(const Item& item, std::vector<Item>& out, bool& accepting);
+  ConfigId after_pop(RestId rest, uint32_t value);
+  ConfigId after_push(const Item& at, const Accept& a);
+  std::span<const Item> frames(RestId rest) const { return rests_[rest]; }
+
+  // Reads one byte from a set of items.
+  void step(std::span<const Item> from, uint8_t b, std::vector<Item>& to, bool& accepting);
+  // The configuration after a token's bytes; kNoConfig where it dies.
+  static constexpr ConfigId kNoConfig = 0xffffffffu;
+  ConfigId advance(ConfigId from, std::string_view bytes);
+
+  // Nodes that were reached before they were defined: the result of the last call is then incomplete and must be thrown
+  // away; define them and call again.
+  std::vector<NodeId>& needs() { return needs_; }
+  bool lacks_nodes() const { return !needs_.empty(); }
+
+  // Closing cost in tokens, an upper bound by a witness (cost.cc). Children's costs must be settled.
+  uint32_t item_cost(const Item& item);
+  uint32_t rest_cost(RestId rest);
+  uint32_t config_cost(ConfigId id);
+
+  // Set by a machine when a step depends on text that a base left open; see Walker.
+  bool take_doubt() {
+    const bool was = doubt_;
+    doubt_ = false;
+    return was;
+  }
+  void doubt() { doubt_ = true; }
+
+  std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>>& masks() { return masks_; }
+  std::vector<int8_t>& liveness() { return liveness_; }  // by configuration; see spelling.h
+  SpellingSearch& spelling();
+  size_t config_count() const { return configs_.size(); }
+  size_t bytes_used() const { return bytes_used_; }
+
+ private:
+  RestId intern_rest(const Item& frame);
+
+  std::shared_ptr<Program> program_;
+  Records records_;
+  std::vector<std::unique_ptr<Config>> configs_;
+  HashIndex config_index_;
+  std::vector<std::vector<Item>> rests_;
+  HashIndex rest_index_;
+  std::vector<ConfigId> after_pop_;   // by rest, for value 0
+  std::vector<uint32_t> rest_costs_;  // by rest; kUnsettled
+  struct PushKey {
+    State resume;
+    MachineId machine;
+    RestId rest;
+    NodeId node;
+    bool operator==(const PushKey&) const = default;
+  };
+  struct HashPush {
+    size_t operator()(const PushKey& k) const {
+      return static_cast<size_t>(mix(mix(mix(mix(5, k.resume), k.machine), k.rest), static_cast<uint64_t>(k.node)));
+    }
+  };
+  std::unordered_map<PushKey, ConfigId, HashPush> after_push_;
+  std::vector<NodeId> needs_;
+  std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>> masks_;
+  std::vector<int8_t> liveness_;
+  std::shared_ptr<SpellingSearch> spelling_;  // shared: its type is complete in spelling.cc alone
+  ConfigId root_ = kNoConfig;
+  bool doubt_ = false;
+  size_t bytes_used_ = 0;
+};
+
+}  // namespace mw

@@ -1,0 +1,48 @@
+// A vocabulary prepared for masks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bases.h"
+#include "token_trie.h"
+
+namespace mw {
+
+inline constexpr uint32_t kNoCost = 1u << 30;  // cannot be finished (or not by tokens inside the machine)
+inline uint32_t add_cost(uint32_t a, uint32_t b) { return a + b >= kNoCost ? kNoCost : a + b; }
+
+// A vocabulary prepared for masks: its trie, its bases, and how text is cut into the fewest tokens.
+class Vocab {
+ public:
+  // kinds[i]: 0 text, otherwise never matches text.
+  Vocab(std::vector<std::string> tokens, std::vector<uint8_t> kinds, std::vector<TokenId> eos);
+  Vocab(const Vocab&) = delete;
+  Vocab& operator=(const Vocab&) = delete;
+
+  size_t size() const { return tokens_.size(); }
+  const TokenTrie& trie() const { return trie_; }
+  BaseStore& bases() { return bases_; }
+  bool is_text(TokenId t) const { return t < kinds_.size() && kinds_[t] == 0 && !tokens_[t].empty(); }
+  const std::string& bytes(TokenId t) const { return tokens_[t]; }
+  const std::vector<TokenId>& eos() const { return eos_; }
+  bool is_eos(TokenId t) const;
+  // Each byte of well-formed UTF-8 is a token of its own: then whatever bytes can be finished, tokens can.
+  bool is_byte_complete() const { return byte_complete_; }
+  uint64_t serial() const { return serial_; }
+  // Fewest tokens that spell each suffix of a text; costs[i] for text[i..], kNoCost where there are none.
+  std::vector<uint32_t> spelling_costs(std::string_view text) const;
+
+ private:
+  std::vector<std::string> tokens_;
+  std::vector<uint8_t> kinds_;
+  std::vector<TokenId> eos_;
+  TokenTrie trie_;
+  bool byte_complete_ = false;
+  uint64_t serial_;
+  BaseStore bases_;
+};
+
+}  // namespace mw
