@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 from maskwright.engine.batch import Outcome, outcome, run_requests
 from maskwright.engine.decode import Decoder
 from maskwright.engine.requests import Prompt, Rules, build_requests, compile_for, is_one_prompt, rules
-from maskwright.engine.result import Chunk, Result, environment
+from maskwright.engine.result import Chunk, environment
 from maskwright.engine.sampling import Sampling
 from maskwright.errors import GenerationError
 
@@ -58,7 +58,7 @@ class Options(TypedDict, total=False):
 def generate(
     model: LanguageModel,
     prompt: Prompt | Sequence[Prompt],
-    constraint: Constraint | CompiledGrammar | None | Sequence[Constraint | CompiledGrammar | None] = None,
+    constraint: Constraint | CompiledGrammar | Sequence[Constraint | CompiledGrammar | None] | None = None,
     **options: Unpack[Options],
 ) -> Any:
     """Generates text that obeys a constraint.
@@ -286,7 +286,7 @@ def _values(model: LanguageModel, prompt: Any, constraint: Constraint, options: 
 async def agenerate(
     model: LanguageModel,
     prompt: Prompt | Sequence[Prompt],
-    constraint: Constraint | CompiledGrammar | None | Sequence[Constraint | CompiledGrammar | None] = None,
+    constraint: Constraint | CompiledGrammar | Sequence[Constraint | CompiledGrammar | None] | None = None,
     **options: Unpack[Options],
 ) -> Any:
     """:func:`generate` for servers: runs in a thread, and cancelling the task ends the generation within a step."""

@@ -133,6 +133,7 @@ class LogitsProcessor:
                 ended += [(row, last)] if last else []
         out = scores.clone()
         apply_bitmask_(out, torch.from_numpy(bitmask.view(np.int32)))
+        out[:, size:] = -math.inf
         for row, last in ended:
             out[row] = -math.inf
             out[row, last] = 0.0
@@ -164,20 +165,23 @@ class LogitsProcessor:
         key = digest.digest()
         state = self._states.get(key)
         if state is None:
-            before = self._states.get(shorter)
+            before = None if len(ids) == self._prompt_length(entry) else self._states.get(shorter)
             state = self._root(compiled, entry, ids) if before is None else before.follow(int(ids[-1]))
             self._states[key] = state
         self._states.move_to_end(key)
         return state
 
+    def _prompt_length(self, entry: int) -> int | None:
+        lengths = self._prompt_lengths
+        return lengths if lengths is None or isinstance(lengths, int) else lengths[entry]
+
     def _root(self, compiled: CompiledGrammar, entry: int, ids: npt.NDArray[np.int64]) -> _State:
         """The state of a row none of whose prefixes was seen."""
-        lengths = self._prompt_lengths
-        start = len(ids) if lengths is None else lengths if isinstance(lengths, int) else lengths[entry]
-        if start > len(ids):
+        start = self._prompt_length(entry)
+        if start is not None and start > len(ids):
             raise ValueError(f"prompt_lengths says {start}, but the row has {len(ids)} tokens")
         state = _State(compiled.matcher(), 0)
-        for token in ids[start:].tolist():
+        for token in [] if start is None else ids[start:].tolist():
             state = state.follow(token)
         return state
 

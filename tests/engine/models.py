@@ -9,7 +9,8 @@ import torch
 from maskwright import Vocabulary
 from maskwright.engine.model import check_extension
 
-MERGES = [b'{"', b'":', b'": ', b'", "', b'"}', b"]}", b"  ", b"true", b"12", b"ab", b"the ", "é".encode(), "€".encode()[:2], b"\n\n"]  # fmt: skip
+MERGES = [b'{"', b'":', b'": ', b'", "', b'"}', b"]}", b"  ", b"true", b"12", b"ab", b"the ", b"\n\n"]
+MERGES += ["é".encode(), "€".encode()[:2]]
 TOKENS = [bytes([i]) for i in range(256)] + MERGES
 EOS, STOP = len(TOKENS), len(TOKENS) + 1
 PADDING = 6  # logits are wider than the vocabulary

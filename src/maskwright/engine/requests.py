@@ -159,12 +159,14 @@ def compile_for(model: LanguageModel, constraint: Constraint | CompiledGrammar |
         return None
     if isinstance(constraint, Constraint):
         return compile(constraint, model.vocabulary)
+    eos = frozenset(model.eos_ids)
     if not isinstance(constraint, CompiledGrammar):
         raise TypeError(
             f"constraint is {type(constraint).__name__}; pass JsonSchema(...), Regex(...), Choice(...), a compiled one "
             "or None"
         )
-    if constraint.vocabulary != model.vocabulary:
+    # compile(..., banned_ids=...) has the same tokens and fewer of them that match text.
+    if constraint.vocabulary.tokens != model.vocabulary.tokens or not eos.issuperset(constraint.vocabulary.eos_ids):
         raise GenerationError(
             f"the constraint was compiled for another vocabulary than that of {model.name}",
             hint="Compile it with model.vocabulary, or pass the constraint itself",

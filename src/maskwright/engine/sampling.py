@@ -157,10 +157,13 @@ def keep_top_k(logits: torch.Tensor, counts: torch.Tensor | int) -> torch.Tensor
     counts = torch.as_tensor(counts, device=logits.device).expand(logits.shape[0]).clamp(max=logits.shape[-1])
     values = logits.topk(int(counts.max()), dim=-1).values
     threshold = values.gather(-1, (counts - 1).unsqueeze(-1))
-    above, equal = logits > threshold, logits == threshold
-    # torch.topk breaks ties as it likes: of those equal to the last value kept, the first few by id stay.
-    room = (counts - above.sum(-1)).unsqueeze(-1)
-    return logits.masked_fill(~(above | (equal & (equal.cumsum(-1) <= room))), -math.inf)
+    kept = logits >= threshold
+    if bool((kept.sum(-1) > counts).any()):
+        # torch.topk breaks ties as it likes: of those equal to the last value kept, the first few by id stay.
+        above, equal = logits > threshold, logits == threshold
+        room = (counts - above.sum(-1)).unsqueeze(-1)
+        kept = above | (equal & (equal.cumsum(-1) <= room))
+    return logits.masked_fill(~kept, -math.inf)
 
 
 def keep_top_p(logits: torch.Tensor, top_p: float) -> torch.Tensor:
