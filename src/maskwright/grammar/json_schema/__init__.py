@@ -9,7 +9,7 @@ from typing import Any
 from maskwright.errors import LimitError
 from maskwright.grammar.plan import WHITESPACE_CODES, Budget, Cancel, CompileLimits, Constraint, Report, ReportEntry
 
-from .disjoint import expand_all, prove_claims
+from .disjoint import expand_all, overlapping
 from .forms import Forms
 from .lower import Lowering
 from .options import Draft, Escapes, Formats, KeyOrder, Numbers, Options, WhitespacePolicy
@@ -78,8 +78,24 @@ class JsonSchema(Constraint):
         o = self.options
         registry = json.dumps(sorted(self.registry.items())) if self.registry else ""
         flags = f"{o.key_order},{o.whitespace},{o.numbers},{o.escapes},{o.formats},{o.default_draft},{o.typed}"
-        target = "" if self.type is None else f"{id(self.type)}"
+        target = ""
+        if self.type is not None:
+            from maskwright.grammar.types import describe
+
+            target = describe(self.type)
         return f"json:{flags}:{target}:{registry}:{self.text}"
+
+    def parse(self, text: str | bytes) -> Any:
+        """The value of a generated text: of the Python type that was given, or plain data.
+
+        Raises:
+            ValueError: a validator of the type refuses the value (`pydantic.ValidationError`), or the text is no JSON.
+        """
+        if self.type is None:
+            return json.loads(text)
+        from maskwright.grammar.types import parse
+
+        return parse(self.type, text)
 
     def plan(self, limits: CompileLimits, cancel: Cancel | None = None) -> SchemaPlan:
         """The support scan.
@@ -95,12 +111,18 @@ class JsonSchema(Constraint):
             raise LimitError("The schema is nested too deeply", location="", hint="Write it flatter, with $defs") from None
 
     def _plan(self, budget: Budget) -> SchemaPlan:
-        scan = Scan(load(self.text), self.text, self.options, self.registry, budget)
-        forms = Forms(scan)
-        productivity = Productivity(forms)
-        suspect = bool(scan.groups) and expand_all(forms)
-        if forms.claims:
-            prove_claims(forms, productivity)
+        document = load(self.text)
+        overlaps: dict[str, set[tuple[int, int]]] = {}
+        while True:
+            scan = Scan(document, self.text, self.options, self.registry, budget, overlaps)
+            forms = Forms(scan)
+            productivity = Productivity(forms)
+            suspect = bool(scan.groups) and expand_all(forms)
+            more = overlapping(forms, productivity) if forms.claims else {}
+            if not more:
+                break
+            # Once more, with each of those branches cut down to what the others leave; the pointers are new ones.
+            overlaps |= more
         if suspect or scan.suspect:
             root = scan.resolve(scan.root)
             productivity.decide_all(root)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from maskwright.errors import SchemaError
 
 from .assertions import check_text
-from .model import NEVER
 
 if TYPE_CHECKING:
     from .scan import Scan
@@ -111,20 +110,3 @@ def on_dynamic_ref(keyword: str, anchor: str) -> Any:
         scan.apply(i, "all", keyword, (scan.refer(value, scan.paths[i]),))
 
     return handle
-
-
-def on_not(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
-    """`not`: exact where its schema is plainly anything or nothing; refused otherwise."""
-    if value is False:
-        return
-    if value is True or value == {}:
-        scan.apply(i, "all", "not", (NEVER,))
-        scan.suspect = True
-        return
-    if not isinstance(value, dict):
-        scan.bad(i, "not", "a schema", value)
-    raise SchemaError(
-        "not is not supported",
-        location=scan.where(i, "not"),
-        hint="Say what is allowed: an enum, a pattern, bounds, or other types",
-    )

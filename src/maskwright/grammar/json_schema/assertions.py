@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from maskwright.errors import LimitError, RegexError, SchemaError
-from maskwright.grammar.ir import Ir
+from maskwright.grammar.ir import Ir, complement, literal, union
 
 from .strings import format_ir, pattern_ir
 from .kinds import BITS, is_integral, type_of
@@ -186,3 +186,24 @@ def on_format(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         )
     else:
         scan.notes[i, "format"] = Note("annotation", f"{value!r} is no format of the standard")
+
+
+def on_type_bits(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """The types of a synthetic schema."""
+    scan.types[i] = value
+
+
+def on_except(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """The strings or numbers that a synthetic schema leaves out."""
+    strings = [v for v in value if isinstance(v, str)]
+    if strings:
+        name = "x" + "\0".join(strings)
+        scan.regexes.setdefault(i, []).append((name, complement(union(*map(literal, strings)))))
+    if len(strings) < len(value):
+        scan.excluded[i] = tuple([v for v in value if not isinstance(v, str)])
+
+
+def on_outside(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """The language of strings that a synthetic schema leaves out."""
+    name, ir = value
+    scan.regexes.setdefault(i, []).append((f"!{name}", complement(ir)))

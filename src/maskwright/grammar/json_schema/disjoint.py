@@ -6,10 +6,9 @@ question as for any other key. So different types, constants of a required prope
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
-
-from maskwright.errors import SchemaError
 
 from .forms import Claim, Forms
 from .kinds import EVERY, OBJECT
@@ -56,22 +55,23 @@ def expand_all(forms: Forms) -> bool:
     return suspect
 
 
-def prove_claims(forms: Forms, productivity: Productivity) -> None:
-    """Proves that the branches of each `oneOf` exclude each other.
-
-    Raises:
-        SchemaError: there is a value that two branches share, or it cannot be excluded.
-    """
-    claims = sorted(forms.claims, key=lambda claim: len(claim.members))
-    proven: dict[tuple[int, str], list[frozenset[int]]] = {}
-    for claim in claims:
-        contexts = proven.setdefault((claim.owner, claim.group.keyword), [])
-        if not any(context <= set(claim.members) for context in contexts):
-            _prove(forms, productivity, claim)
+def overlapping(forms: Forms, productivity: Productivity) -> dict[str, set[tuple[int, int]]]:
+    """The pairs of branches, by the pointer of their `oneOf`, that are not proved to exclude each other."""
+    found: dict[str, set[tuple[int, int]]] = {}
+    proven: dict[int, list[frozenset[int]]] = {}
+    for claim in sorted(forms.claims, key=lambda claim: len(claim.members)):
+        contexts = proven.setdefault(claim.owner, [])
+        if any(context <= set(claim.members) for context in contexts):
+            continue
+        pairs = set(_overlaps(forms, productivity, claim))
+        if pairs:
+            found.setdefault(forms.scan.where(claim.owner, "oneOf"), set()).update(pairs)
+        else:
             contexts.append(frozenset(claim.members))
+    return found
 
 
-def _prove(forms: Forms, productivity: Productivity, claim: Claim) -> None:
+def _overlaps(forms: Forms, productivity: Productivity, claim: Claim) -> Iterator[tuple[int, int]]:
     scan, branches = forms.scan, claim.group.branches
     if _distinguished(forms, claim):
         return
@@ -86,11 +86,8 @@ def _prove(forms: Forms, productivity: Productivity, claim: Claim) -> None:
         for members in forms.expand([branches[a], branches[b]], claim.members, _SCRATCH):
             facets = forms.settle(members, _SCRATCH)
             if facets is not None and productivity.is_inhabited(facets):
-                raise SchemaError(
-                    f"oneOf: a value may fit both branch {a} and branch {b}, which is not supported",
-                    location=scan.where(claim.owner, "oneOf"),
-                    hint="Write anyOf if it may fit both, or give each branch a type or a required const of its own",
-                )
+                yield a, b
+                break
 
 
 def _types(forms: Forms, branch: int) -> int:

@@ -67,7 +67,7 @@ def fits_locally(scan: Scan, number: int, value: Any) -> bool:
     if isinstance(value, list):
         return _fits_array(scan, schema, value)
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
-        return _fits_number(scan, schema, value)
+        return _fits_number(scan, schema, value) and value not in scan.excluded.get(number, ())
     return True
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from maskwright.grammar.ir import Ir
 
 from .assertions import clamp
-from .kinds import ARRAY, EVERY, FRACTION, NUMBER, OBJECT, STRING
-from .model import ANYTHING, NOTHING, Key, join
+from .kinds import ARRAY, EVERY, NUMBER, OBJECT, STRING
+from .model import ANYTHING, EXCEPT, NOTHING, TYPES, Key, join
 from .numbers import Bound, is_range_empty, tighter
 from .strings import is_string_empty
 
@@ -35,6 +35,7 @@ class Facets:
         min_length, max_length, regexes: of strings; -1 is no maximum.
         required: names that an object must have, in order.
         min_items, max_items: of arrays; -1 is no maximum.
+        excluded: numbers that are left out.
         values: with `enum` or `const`, the only candidates; they still have to be held against the rest.
         reason: the schema and keyword that emptied a type, for the error where none is left.
     """
@@ -42,6 +43,7 @@ class Facets:
     __slots__ = (
         "_objects",
         "_tuples",
+        "excluded",
         "high",
         "low",
         "max_items",
@@ -65,6 +67,7 @@ class Facets:
         self.max_length = self.max_items = -1
         self.regexes: list[tuple[str, Ir]] = []
         self.required: dict[str, None] = {}
+        self.excluded: tuple[Any, ...] = ()
         self.values: list[Any] | None = None
         self.reason: tuple[int, str] | None = None
         self._objects: list[Shape] = []
@@ -104,7 +107,7 @@ class Facets:
         """Drops the types for which the keywords contradict each other."""
         last = self.members[-1] if self.members else scan.root
         if self.types & NUMBER and self.low is not None and self.high is not None:
-            if is_range_empty(self.low, self.high, not self.types & FRACTION, scan.options):
+            if is_range_empty(self.low, self.high, self.types, scan.options, self.excluded):
                 self.narrow(~NUMBER, last, "minimum")
         if self.types & STRING and (self.regexes or self.max_length >= 0):
             limits = scan.budget.limits
@@ -180,6 +183,10 @@ def _read_type(facets: Facets, scan: Scan, i: int, schema: dict[str, Any], value
     facets.narrow(scan.types[i], i, "type")
 
 
+def _read_except(facets: Facets, scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    facets.excluded += scan.excluded.get(i, ())
+
+
 def _read_values(facets: Facets, scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     if facets.values is None:
         facets.values = value
@@ -228,8 +235,10 @@ def _read_required(facets: Facets, scan: Scan, i: int, schema: dict[str, Any], v
     facets.required.update(dict.fromkeys(value))
 
 
-_READERS: dict[str, Callable[..., None]] = {
+_READERS: dict[Any, Callable[..., None]] = {
     "type": _read_type,
+    TYPES: _read_type,
+    EXCEPT: _read_except,
     "enum": _read_values,
     "const": _read_const,
     "minimum": _read_low,

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from . import applicators as ap
 from . import assertions as at
+from . import conditions as co
 from . import rewrites as rw
 from .facets import bounds_of
-from .kinds import EVERY, FRACTION
+from .kinds import EVERY
+from .model import EXCEPT, OUTSIDE, TYPES
 from .numbers import is_range_empty
 from .strings import is_simple, is_string_empty
 
@@ -53,9 +55,9 @@ _HANDLERS: dict[str, tuple[Handler, int, int]] = {
     "unevaluatedProperties": (rw.on_unevaluated("unevaluatedProperties", ()), 2019, 2020),
     "allOf": (ap.on_group("all", "allOf"), 4, 2020),
     "anyOf": (ap.on_group("any", "anyOf"), 4, 2020),
-    "oneOf": (ap.on_group("one", "oneOf"), 4, 2020),
-    "not": (ap.on_not, 4, 2020),
-    "if": (rw.on_if, 7, 2020),
+    "oneOf": (co.on_one_of, 4, 2020),
+    "not": (co.on_not, 4, 2020),
+    "if": (co.on_if, 7, 2020),
     "$ref": (ap.on_ref, 4, 2020),
     "$dynamicRef": (ap.on_dynamic_ref("$dynamicRef", "$dynamicAnchor"), 2020, 2020),
     "$recursiveRef": (ap.on_dynamic_ref("$recursiveRef", "$recursiveAnchor"), 2019, 2019),
@@ -63,9 +65,10 @@ _HANDLERS: dict[str, tuple[Handler, int, int]] = {
 
 
 @lru_cache(maxsize=None)
-def table_of(draft: int) -> dict[str, Handler]:
+def table_of(draft: int) -> dict[Any, Handler]:
     """The handlers of a draft."""
     table = {name: handler for name, (handler, first, last) in _HANDLERS.items() if first <= draft <= last}
+    table |= {TYPES: at.on_type_bits, EXCEPT: at.on_except, OUTSIDE: at.on_outside}
     table["items"] = ap.on_schema("items") if draft == 2020 else ap.on_prefix("items")
     return table
 
@@ -91,4 +94,4 @@ def conclude(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
     if asserted > 1 and ("minimum" in schema or "exclusiveMinimum" in schema):
         low, high = bounds_of(schema, scan.draft)
         if low is not None and high is not None:
-            scan.suspect |= is_range_empty(low, high, not scan.types.get(i, EVERY) & FRACTION, scan.options)
+            scan.suspect |= is_range_empty(low, high, scan.types.get(i, EVERY), scan.options)

@@ -89,7 +89,7 @@ class Lowering:
         pieces: list[Piece] = []
         types = facets.types
         if types & (NULL | BOOLEAN | NUMBER):
-            regex = scalar_automaton(types, facets.low, facets.high, self._scan.options)
+            regex = scalar_automaton(types, facets.low, facets.high, facets.excluded, self._scan.options)
             pieces.append(lambda program, node: program.define_regex(node, regex))
         if types & STRING:
             pieces.append(self._string(facets))

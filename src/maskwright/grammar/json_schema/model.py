@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from maskwright.grammar.plan import Status
 
@@ -12,6 +12,12 @@ NEVER, ALWAYS = -1, -2
 Key = tuple[int, ...]
 ANYTHING: Key = ()
 NOTHING: Key = (NEVER,)
+
+# Keywords of synthetic schemas, which no document can hold: type bits; strings or numbers that are left out; a language of strings
+# (with its name) that is left out.
+TYPES: Any = object()
+EXCEPT: Any = object()
+OUTSIDE: Any = object()
 
 
 class Group(NamedTuple):

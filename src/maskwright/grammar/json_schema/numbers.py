@@ -1,4 +1,4 @@
-"""Numbers: bounds, and the texts of the values between them. The digit-by-digit construction is `maskwright.grammar.digits`."""
+"""Numbers: bounds, and the automata of the texts between them; the terms themselves are made in `maskwright.grammar.digits`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,20 @@ from decimal import Decimal
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
+from maskwright.grammar import digits
 from maskwright.grammar.automata import automaton
-from maskwright.grammar.ir import EPSILON, Ir, chars, concat, literal, one_of, optional, repeat, union
+from maskwright.grammar.ir import (
+    EPSILON,
+    Ir,
+    chars,
+    complement,
+    concat,
+    intersect,
+    literal,
+    optional,
+    repeat,
+    union,
+)
 
 from .kinds import BOOLEAN, FRACTION, INTEGER, NULL, NUMBER
 from .options import Options
@@ -19,10 +31,25 @@ Number = int | Decimal
 # A bound and whether it is excluded.
 Bound = tuple[Number, bool]
 
-# Fraction digits of plain numbers.
-PLAIN_DIGITS = 20
-_DIGIT = chars([(48, 57)])
+_CACHE_SIZE = 4096
 _automata: dict[object, Regex] = {}
+_DIGIT = chars([(48, 57)])
+_WORDS = ((NULL, "null"), (BOOLEAN, "true"), (BOOLEAN, "false"))
+# Numbers that are no integers, whatever their zeros.
+_FRACTIONAL = concat(repeat(union(_DIGIT, literal("-"))), literal("."), repeat(_DIGIT), chars([(49, 57)]), repeat(_DIGIT))
+
+
+def _readable(most: int, tail: Ir) -> Ir:
+    natural = union(literal("0"), concat(chars([(49, 57)]), repeat(_DIGIT, 0, most - 1)))
+    return concat(optional(literal("-")), natural, tail)
+
+
+# What Python's parsers take, by "is an integer": integers of 4,300 digits (sys.set_int_max_str_digits), and doubles that stay
+# finite for sure.
+_TYPED = {
+    True: _readable(4300, EPSILON),
+    False: _readable(308, optional(concat(literal("."), repeat(_DIGIT, 1, digits.PLAIN_FRACTION_DIGITS)))),
+}
 
 
 def tighter(one: Bound | None, other: Bound, sign: int) -> Bound:
@@ -32,57 +59,68 @@ def tighter(one: Bound | None, other: Bound, sign: int) -> Bound:
     return other if (other[0] > one[0]) == (sign > 0) else one
 
 
-def is_range_empty(low: Bound, high: Bound, integer: bool, options: Options) -> bool:
-    """Whether no number lies between two bounds, among those that can be written by the options."""
-    if integer:
-        first = floor(low[0]) + 1 if low[1] else ceil(low[0])
-        last = ceil(high[0]) - 1 if high[1] else floor(high[0])
-        return first > last
-    return low[0] > high[0] or (low[0] == high[0] and (low[1] or high[1]))
+def is_range_empty(low: Bound, high: Bound, types: int, options: Options, excluded: tuple[Number, ...] = ()) -> bool:
+    """Whether no number of `types` lies between two bounds, among those that can be written by the options."""
+    if not types & FRACTION:
+        least, most = _integers(low, high)
+        assert least is not None and most is not None
+        left = most - least + 1
+        return left <= 0 or (left <= len(excluded) and all(n in excluded for n in range(least, most + 1)))
+    if low[0] > high[0] or (low[0] == high[0] and (low[1] or high[1])):
+        return True
+    if high[0] - low[0] > Decimal("1e-19"):
+        return False  # wider than the last digit of a plain number: there is one in between
+    return automaton(number_ir(low, high, types, excluded, options)).is_empty
 
 
-def scalar_automaton(types: int, low: Bound | None, high: Bound | None, options: Options) -> Regex:
-    """The automaton of the texts of `null`, booleans and numbers, those of `types`, with bounds of the numbers."""
+def _integers(low: Bound | None, high: Bound | None) -> tuple[int | None, int | None]:
+    """The least and the greatest integer."""
+    least = None if low is None else floor(low[0]) + 1 if low[1] else ceil(low[0])
+    most = None if high is None else ceil(high[0]) - 1 if high[1] else floor(high[0])
+    return least, most
+
+
+def scalar_automaton(
+    types: int, low: Bound | None, high: Bound | None, excluded: tuple[Number, ...], options: Options
+) -> Regex:
+    """The automaton of the texts of `null`, booleans and numbers, those of `types`, with what narrows the numbers."""
     types &= NULL | BOOLEAN | NUMBER
     if not types & NUMBER:
         low = high = None
-    key = (types, low, high, options.numbers, options.typed)
+        excluded = ()
+    key = (types, low, high, excluded, options.numbers, options.typed)
     found = _automata.get(key)
     if found is None:
-        if len(_automata) > 4096:
+        if len(_automata) >= _CACHE_SIZE:
             _automata.clear()
-        found = _automata[key] = automaton(_scalars(types, low, high, options))
+        parts = [literal(word) for bit, word in _WORDS if types & bit]
+        if types & NUMBER:
+            parts.append(number_ir(low, high, types, excluded, options))
+        found = _automata[key] = automaton(union(*parts))
     return found
 
 
-def _scalars(types: int, low: Bound | None, high: Bound | None, options: Options) -> Ir:
-    parts = [literal(word) for bit, word in ((NULL, "null"), (BOOLEAN, "true"), (BOOLEAN, "false")) if types & bit]
-    if types & NUMBER:
-        parts.append(number_ir(low, high, not types & FRACTION, options))
-    return union(*parts)
-
-
-def number_ir(low: Bound | None, high: Bound | None, integer: bool, options: Options) -> Ir:
-    """The texts of the numbers between two bounds."""
-    if low is not None or high is not None:
-        raise NotImplementedError
-    body = union(literal("0"), concat(chars([(49, 57)]), repeat(_DIGIT)))
-    sign = optional(literal("-"))
-    if integer:
-        tail = EPSILON if options.numbers == "plain" else concat(_zeros(options), _exponent("+"))
-    elif options.numbers == "plain":
-        tail = optional(concat(literal("."), repeat(_DIGIT, 1, PLAIN_DIGITS)))
+def number_ir(low: Bound | None, high: Bound | None, types: int, excluded: tuple[Number, ...], options: Options) -> Ir:
+    """The texts of the numbers of `types` between two bounds, without the `excluded` ones."""
+    full = options.numbers == "full" and not options.typed
+    whole = not types & FRACTION
+    least, most = _integers(low, high) if whole else (None, None)
+    bounded = (least is not None or most is not None) if whole else (low is not None or high is not None)
+    exact = bounded or bool(excluded) or not types & INTEGER  # by value, so without exponents
+    if whole:
+        term = digits.integer_range(least, most, full=full) if exact else digits.json_integer(full)
+    elif exact:
+        (lo, lo_open), (hi, hi_open) = low or (None, False), high or (None, False)
+        term = digits.decimal_range(lo, lo_open, hi, hi_open, None if full else digits.PLAIN_FRACTION_DIGITS)
     else:
-        tail = concat(optional(concat(literal("."), repeat(_DIGIT, 1))), _exponent("+-"))
-    return concat(sign, body, tail)
-
-
-def _exponent(signs: str) -> Ir:
-    return optional(concat(one_of("eE"), optional(one_of(signs)), repeat(_DIGIT, 1)))
-
-
-def _zeros(options: Options) -> Ir:
-    return optional(concat(literal("."), repeat(literal("0"), 1)))
+        term = digits.json_number(full)
+    if not types & INTEGER:
+        term = intersect(term, _FRACTIONAL)
+    if excluded:
+        term = intersect(term, complement(union(*(value_ir(v, options) for v in excluded))))
+    if options.typed and (low is None or high is None):
+        return _TYPED[whole] if not exact else intersect(term, _TYPED[whole])
+    return term
 
 
 def canonical(value: Number) -> str:
@@ -95,13 +133,6 @@ def canonical(value: Number) -> str:
 
 def value_ir(value: Number, options: Options) -> Ir:
     """The texts of one number: its digits, and zeros after them."""
-    text = canonical(value)
-    most = PLAIN_DIGITS if options.numbers == "plain" else None
-    sign = optional(literal("-")) if text == "0" else EPSILON
-    if "." in text:
-        left = None if most is None else max(most - len(text.split(".")[1]), 0)
-        return concat(literal(text), repeat(literal("0"), 0, left))
-    return concat(sign, literal(text), optional(concat(literal("."), repeat(literal("0"), 1, most))))
-
-
-_ = INTEGER
+    places = len(canonical(value).partition(".")[2])
+    most = max(digits.PLAIN_FRACTION_DIGITS, places) if options.numbers == "plain" or options.typed else None
+    return digits.decimal_range(value, False, value, False, most)

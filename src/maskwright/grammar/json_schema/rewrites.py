@@ -151,19 +151,6 @@ def on_unevaluated(keyword: str, beside: tuple[str, ...]) -> Any:
     return handle
 
 
-def on_if(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
-    """`if`: exact where it is plainly true or false, or decides nothing."""
-    if "then" not in schema and "else" not in schema:
-        return
-    if not isinstance(value, dict | bool):
-        scan.bad(i, "if", "a schema", value)
-    if value is not False and not says_nothing(value):
-        refuse(scan, i, "if", "Write an anyOf of the two cases, each with what distinguishes it")
-    keyword = "else" if value is False else "then"
-    if keyword in schema:
-        scan.apply(i, "all", keyword, (scan.add(schema[keyword], (scan.paths[i], keyword), in_place=True),))
-
-
 def on_contains(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     """`contains`: exact where any item will do, or none is asked for."""
     counted = scan.draft >= 2019

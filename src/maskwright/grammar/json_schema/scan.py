@@ -7,7 +7,7 @@ what nobody may ask. What can be empty is only *suspected* here (`suspect`); `pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from maskwright.errors import LimitError, SchemaError
@@ -22,6 +22,8 @@ from .options import Options
 from .paths import ROOT, Path, pointer
 from .refs import References
 
+Overlaps = Mapping[str, set[tuple[int, int]]]
+
 
 class Scan:
     """The scanned document.
@@ -33,6 +35,9 @@ class Scan:
         types: type bits, where `type` stands.
         groups: what applies in place, for the schemas that have such keywords.
         regexes: patterns and formats of strings, each with a key to memoise by.
+        excluded: numbers that a schema leaves out.
+        overlaps: for a `oneOf`, by its pointer, the pairs of branches that are known to overlap.
+        later: what is left to do once all schemas have been scanned.
         inner: schemas that apply in place only, never to a value of their own.
         aliases: schemas that are nothing but a reference, or annotations.
         unions: schemas that are nothing but an `anyOf` or `oneOf`.
@@ -41,7 +46,7 @@ class Scan:
         linked: there are references.
     """
 
-    def __init__(self, document: Any, text: str, options: Options, registry: Mapping[str, str], budget: Budget) -> None:
+    def __init__(self, document: Any, text: str, options: Options, registry: Mapping[str, str], budget: Budget, overlaps: Overlaps) -> None:
         self.options = options
         self.budget = budget
         self.draft = draft_of(document, DRAFTS[options.default_draft], ROOT)
@@ -51,6 +56,9 @@ class Scan:
         self.types: dict[int, int] = {}
         self.groups: dict[int, list[Group]] = {}
         self.regexes: dict[int, list[tuple[str, Ir]]] = {}
+        self.excluded: dict[int, tuple[Any, ...]] = {}
+        self.overlaps = overlaps
+        self.later: list[Callable[[], None]] = []
         self.notes: dict[tuple[int, str], Note] = {}
         self.synthetics: set[int] = set()
         self.inner: set[int] = set()
@@ -143,6 +151,10 @@ class Scan:
             self.aliases[passed] = found
         return found
 
+    def schema(self, number: int) -> Any:
+        """The schema of a number."""
+        return self.schemas[number] if number >= 0 else number == ALWAYS
+
     def key(self, value: Any) -> Key:
         """The key of a subschema of the document."""
         if value is True:
@@ -152,11 +164,24 @@ class Scan:
         return self.resolve(self.index[id(value)])
 
     def _run(self) -> int:
+        root = self.add(self._document, ROOT)
+        self.suspect = root == NEVER
+        self._scan_queued()
+        while self.later:
+            later, self.later = self.later, []
+            for rewrite in later:
+                known = len(self.schemas)
+                rewrite()
+                self._scan_queued()
+                self.synthetics.update(range(known, len(self.schemas)))
+        if self.linked:
+            find_cycles(self)
+        return root
+
+    def _scan_queued(self) -> None:
         table = table_of(self.draft)
         ref_alone = self.draft <= 7
         todo, budget = self._todo, self.budget
-        root = self.add(self._document, ROOT)
-        self.suspect = root == NEVER
         count = 0
         while todo:
             number = todo.pop()
@@ -176,9 +201,6 @@ class Scan:
             if not count & 1023:
                 budget.check(self.where(number))
                 self.limit_nodes(len(self.schemas), number)
-        if self.linked:
-            find_cycles(self)
-        return root
 
     def limit_nodes(self, count: int, number: int) -> None:
         """Raises a LimitError at a schema when there are too many schemas, or conjunctions of them."""

@@ -1,0 +1,81 @@
+"""`not`, `if` and overlapping `oneOf`s, by way of complements: rewritten once everything has been scanned, or refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .model import NEVER
+from .negation import complement
+from .rewrites import refuse
+
+if TYPE_CHECKING:
+    from .scan import Scan
+
+_HINT = "Say what is allowed: an enum, a pattern, bounds, other types, or an anyOf of the cases that are meant"
+
+
+def on_not(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """`not`: the complement of its schema."""
+    inner = scan.add(value, (scan.paths[i], "not"), in_place=True)
+
+    def rewrite() -> None:
+        schemas = complement(scan, inner)
+        if schemas is None:
+            refuse(scan, i, "not", _HINT, "of this schema is not supported")
+        path = (scan.paths[i], "not")
+        scan.apply(i, "any", "not", tuple([scan.synthetic(s, path) for s in schemas]) or (NEVER,))
+        scan.suspect = scan.suspect or not schemas
+
+    scan.later.append(rewrite)
+
+
+def on_if(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """`if`: both it and `then`, or its complement and `else`."""
+    if "then" not in schema and "else" not in schema:
+        return
+    path = scan.paths[i]
+    condition = scan.add(value, (path, "if"), in_place=True)
+    cases = {name: scan.add(schema.get(name, True), (path, name), in_place=True) for name in ("then", "else")}
+
+    def rewrite() -> None:
+        schemas = complement(scan, condition)
+        if schemas is None:
+            refuse(scan, i, "if", _HINT, "with this schema is not supported")
+        then = scan.synthetic({"allOf": [scan.schema(condition), scan.schema(cases["then"])]}, (path, "if"))
+        failing = {"anyOf": schemas} if schemas else False
+        other = scan.synthetic({"allOf": [failing, scan.schema(cases["else"])]}, (path, "if"))
+        scan.apply(i, "any", "if", (then, other))
+
+    scan.later.append(rewrite)
+
+
+def on_one_of(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """`oneOf`: one branch; where two are known to overlap, each of them without the other."""
+    if not isinstance(value, list) or not value:
+        scan.bad(i, "oneOf", "a list of one or more schemas", value)
+    path = (scan.paths[i], "oneOf")
+    branches = tuple([scan.add(sub, (path, n), in_place=True) for n, sub in enumerate(value)])
+    overlaps = scan.overlaps.get(scan.where(i, "oneOf")) if scan.overlaps else None
+    if overlaps is None:
+        scan.apply(i, "one", "oneOf", branches)
+        return
+
+    def rewrite() -> None:
+        apart = []
+        for n, branch in enumerate(branches):
+            parts = [scan.schema(branch)]
+            for other in sorted({a + b - n for a, b in overlaps if n in (a, b)}):
+                schemas = complement(scan, branches[other])
+                if schemas is None:
+                    refuse(
+                        scan,
+                        i,
+                        "oneOf",
+                        "Write anyOf if it may fit both, or give each branch a type or a required const of its own",
+                        f"is not supported where a value may fit both branch {n} and branch {other}",
+                    )
+                parts.append({"anyOf": schemas} if schemas else False)
+            apart.append(branch if len(parts) == 1 else scan.synthetic({"allOf": parts}, (path, n)))
+        scan.apply(i, "any", "oneOf", tuple(apart))
+
+    scan.later.append(rewrite)
