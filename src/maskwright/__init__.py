@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.result import Chunk, Result
     from maskwright.engine.sampling import Sampling
-    from maskwright.engine.transformers import TransformersModel
+    from maskwright.engine.transformers_model import TransformersModel
     from maskwright.generation import (
         agenerate,
         astream,
@@ -104,7 +104,7 @@ _LAZY = {
     "Chunk": "engine.result",
     "Sampling": "engine.sampling",
     "load_model": "engine.load",
-    "TransformersModel": "engine.transformers",
+    "TransformersModel": "engine.transformers_model",
     "LanguageModel": "engine.model",
     "JsonSchema": "grammar.json_schema",
     "Regex": "grammar.regex",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
@@ -89,3 +90,35 @@ class ToyModel:
                 state = torch.tanh(state @ self._mix + self._embed[seen])
             out.append(state @ self._head + self.bias)
         return torch.stack(out)
+
+
+def tiny_llama(seed: int = 0, layers: int = 2) -> tuple[Any, Any]:
+    """A Llama of transformers with random weights, and a tokenizer: all bytes, some merges, a pad and an EOS token."""
+    import transformers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("a", "b"), ("1", "2"), ("{", '"'), ('"', ":"), ('"', "}"), ("Ġ", '"'), ("e", "s"), ("y", "es")]
+    pieces = [*letters, *("".join(pair) for pair in merges)]
+    tokenizer = Tokenizer(models.BPE({piece: i for i, piece in enumerate(pieces)}, merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<eos>", "<pad>"])
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<eos>", pad_token="<pad>", padding_side="left", model_max_length=1024
+    )
+    torch.manual_seed(seed)
+    config = transformers.LlamaConfig(
+        vocab_size=len(pieces) + 2 + PADDING,
+        hidden_size=48,
+        intermediate_size=96,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=1024,
+        initializer_range=0.3,
+        bos_token_id=None,
+        eos_token_id=fast.eos_token_id,
+        pad_token_id=fast.pad_token_id,
+    )
+    return transformers.LlamaForCausalLM(config).eval(), fast

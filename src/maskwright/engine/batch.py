@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -90,4 +91,15 @@ def outcome(row: Row, manifest: Mapping[str, Any]) -> Outcome:
     try:
         return Outcome(replace(result, value=parse(result.text)), None, None)
     except ValueError as refusal:
+        return Outcome(replace(result, valid=False, value=_plain(result.text)), None, refusal)
+    except RecursionError:
+        refusal = ValueError("the value is nested too deeply to be parsed; the text is complete")
         return Outcome(replace(result, valid=False, value=None), None, refusal)
+
+
+def _plain(text: str) -> Any:
+    """The refused value as plain data, where it is JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
