@@ -148,10 +148,10 @@ class Not(Ir):
         return (self.body,)
 
 
-EMPTY = Alt(())
-EPSILON = Cat(())
+EMPTY: Ir = Alt(())
+EPSILON: Ir = Cat(())
 ANY = Chars(((0, SURROGATES[0] - 1), (SURROGATES[1] + 1, MAX_CODE_POINT)))
-ALL = Repeat(ANY, 0, None)
+ALL: Ir = Repeat(ANY, 0, None)
 
 
 def merge_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:

@@ -1,8 +1,29 @@
-"""A matcher for terms of the IR that is obviously right and slow: all pairs (i, j) such that text[i:j] belongs."""
+"""Two matchers for terms of the IR.
+
+`matches` is obviously right and slow: it computes all pairs (i, j) such that text[i:j] belongs. `runs` takes derivatives
+(Brzozowski 1964), for longer texts.
+"""
 
 from __future__ import annotations
 
-from maskwright.grammar.ir import Alt, And, Cat, Chars, Ir, Not, Repeat
+from functools import lru_cache
+
+from maskwright.grammar.ir import (
+    EMPTY,
+    EPSILON,
+    Alt,
+    And,
+    Cat,
+    Chars,
+    Ir,
+    Not,
+    Repeat,
+    complement,
+    concat,
+    intersect,
+    repeat,
+    union,
+)
 
 Spans = frozenset[tuple[int, int]]
 
@@ -59,3 +80,34 @@ def matches(term: Ir, text: str) -> bool:
     if any(0xD800 <= ord(c) <= 0xDFFF for c in text):
         return False
     return (0, len(text)) in spans(term, text)
+
+
+@lru_cache(maxsize=100_000)
+def derive(term: Ir, code_point: int) -> Ir:
+    """The rests of the strings that start with a code point."""
+    if isinstance(term, Chars):
+        return EPSILON if any(lo <= code_point <= hi for lo, hi in term.ranges) else EMPTY
+    if isinstance(term, Repeat):
+        least = 0 if term.body.nullable else max(term.min - 1, 0)
+        rest = repeat(term.body, least, None if term.max is None else term.max - 1)
+        return concat(derive(term.body, code_point), rest)
+    if isinstance(term, Not):
+        return complement(derive(term.body, code_point))
+    if isinstance(term, Cat):
+        found = EMPTY
+        for at, part in enumerate(term.parts):
+            found = union(found, concat(derive(part, code_point), *term.parts[at + 1 :]))
+            if not part.nullable:
+                break
+        return found
+    parts = [derive(p, code_point) for p in term.children]
+    return intersect(*parts) if isinstance(term, And) else union(*parts)
+
+
+def runs(term: Ir, text: str) -> bool:
+    """Whether the whole text belongs."""
+    if any(0xD800 <= ord(c) <= 0xDFFF for c in text):
+        return False
+    for c in text:
+        term = derive(term, ord(c))
+    return term.nullable
