@@ -63,9 +63,9 @@ class TransformersModel:
         eos_ids: Sequence[int] | None = None,
         special_ids: Sequence[int] | None = None,
     ) -> None:
-        if not isinstance(model, torch.nn.Module) or getattr(model.config, "is_encoder_decoder", False):
+        if not _is_causal_model(model):
             raise TypeError(f"expected a causal language model of transformers, got {type(model).__name__}")
-        self.model: Any = model.eval()
+        self.model = model.eval()
         self.tokenizer = tokenizer
         self._name = name or getattr(model.config, "_name_or_path", "") or type(model).__name__
         self._context_length = context_length or _context_length(model.config, tokenizer)
@@ -250,6 +250,10 @@ class _Call:
         from transformers import DynamicCache
 
         return DynamicCache()
+
+
+def _is_causal_model(model: Any) -> bool:
+    return isinstance(model, torch.nn.Module) and not getattr(model.config, "is_encoder_decoder", True)
 
 
 def _inspect_forward(model: Any) -> _Call:

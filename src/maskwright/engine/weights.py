@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -101,11 +102,14 @@ def load_weights(file: GgufFile, config: LlamaConfig, dtype: torch.dtype, progre
 def _convert(file: GgufFile, config: LlamaConfig, dtype: torch.dtype, progress: bool | None) -> dict[str, Tensor]:
     def load(name: str) -> Tensor:
         tensor = torch.from_numpy(file.load(name)).to(dtype)
-        bar.update()
+        if bar is not None:
+            bar.update()
         return tensor
 
-    hidden = None if progress is None else not progress
-    with tqdm(total=len(file.tensors), desc="Converting weights", unit="tensor", disable=hidden) as bar:
+    shown = sys.stderr.isatty() if progress is None else progress
+    # Not tqdm's own `disable`, with which it starts its monitor thread all the same.
+    bar = tqdm(total=len(file.tensors), desc="Converting weights", unit="tensor") if shown else None
+    with bar or contextlib.nullcontext():
         return dict(join_weights(config, load))
 
 
