@@ -1,7 +1,7 @@
-"""Python types as constraints: the JSON Schema of a pydantic model or of any type that `pydantic.TypeAdapter` takes, and the way back.
+"""Python types as constraints: the JSON Schema of whatever `pydantic.TypeAdapter` takes, and the way back.
 
-pydantic writes the schema; what its parser refuses beyond the schema is cut off in the typed formats and numbers of the JSON
-Schema front end, and what no mask can see (validator functions and the like) is listed for the report.
+pydantic writes the schema; what its parser refuses beyond the schema is cut off in the typed formats and numbers of
+the JSON Schema front end, and what no mask can see (validator functions and the like) is listed for the report.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def schema_text(target: Any) -> str:
 
 
 def parse(target: Any, text: str | bytes) -> Any:
-    """The value of a type that a JSON text stands for. Raises pydantic.ValidationError, a ValueError, where a validator refuses."""
+    """The value that a JSON text stands for. Raises pydantic.ValidationError, a ValueError, where a check fails."""
     return adapter(target).validate_json(text)
 
 
@@ -154,7 +154,10 @@ def _unseen(node: dict[str, Any]) -> Iterator[tuple[str, str]]:
         function = function.get("function") if isinstance(function, dict) else function
         package = str(getattr(function, "__module__", "")).split(".")[0]
         if package not in _OWN:
-            yield "validator", f"the function {getattr(function, '__qualname__', repr(function))} checks the value afterwards"
+            yield (
+                "validator",
+                f"the function {getattr(function, '__qualname__', repr(function))} checks the value afterwards",
+            )
     elif kind in _CHECKS:
         yield kind, _CHECKS[kind]
     elif kind in ("date", "time", "datetime", "timedelta") and any(name in node for name in _DATED):

@@ -121,7 +121,13 @@ class Recorder:
         return all(node >= 0 and self.check(node, v) for node, v in zip(nodes, value, strict=True))
 
     def _object(
-        self, value: Members, names: list[str], children: list[int], required: list[bool], additional: int, any_order: bool
+        self,
+        value: Members,
+        names: list[str],
+        children: list[int],
+        required: list[bool],
+        additional: int,
+        any_order: bool,
     ) -> bool:
         keys = [k for k, _ in value]
         rank = [names.index(k) if k in names else len(names) for k in keys]

@@ -29,17 +29,18 @@ class JsonSchema(Constraint):
         schema: a dict, a bool, JSON text (str or bytes), or a Python type: a pydantic model, a dataclass, or whatever a
             `pydantic.TypeAdapter` takes.
         key_order: "schema": properties in their order, then names known only from `required`, then all others; "any".
-        whitespace: between the tokens of JSON: "compact": none; "bounded": nothing, a space, or one or two newlines and up to
-            20 blanks; "any".
+        whitespace: between the tokens of JSON: "compact": none; "bounded": nothing, a space, or one or two newlines
+            and up to 20 blanks; "any".
         numbers: "plain": no exponent, at most 20 fraction digits; "full": JSON's own.
         escapes: "minimal": only what must be escaped; "any": every escape that JSON has.
         formats: "assert": known formats are enforced; "annotate": none is.
         registry: URI to schema, for references to other documents; nothing is ever fetched.
         default_draft: the draft of a schema that does not name one by `$schema`.
 
-    The schema is read and judged when it is compiled, not here: what is malformed, unsupported or unsatisfiable raises a
-    ConstraintError with a JSON pointer from `maskwright.compile`. Wrong options raise ValueError, and a schema given as data
-    that is no JSON raises SchemaError here.
+    The schema is read and judged when it is compiled, not here: what is malformed, unsupported or unsatisfiable
+        raises a
+    ConstraintError with a JSON pointer from `maskwright.compile`. Wrong options raise ValueError, and a schema given
+    as data that is no JSON raises SchemaError here.
     """
 
     text: str
@@ -108,7 +109,9 @@ class JsonSchema(Constraint):
         try:
             return self._plan(Budget(limits, cancel))
         except RecursionError:
-            raise LimitError("The schema is nested too deeply", location="", hint="Write it flatter, with $defs") from None
+            raise LimitError(
+                "The schema is nested too deeply", location="", hint="Write it flatter, with $defs"
+            ) from None
 
     def _plan(self, budget: Budget) -> SchemaPlan:
         document = load(self.text)

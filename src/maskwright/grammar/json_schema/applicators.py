@@ -1,4 +1,7 @@
-"""The keywords that hold schemas: their shape is checked, the schemas below are queued. JSON Schema Core 2020-12, section 10."""
+"""The keywords that hold schemas: their shape is checked, the schemas below are queued.
+
+JSON Schema Core 2020-12, section 10.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The keywords that say something about a value by itself: their values are checked, patterns parsed, limits compared.
 
-A handler gets the scan, the number of the schema, the schema, and the keyword's value. JSON Schema Validation 2020-12, section 6.
+A handler gets the scan, the number of the schema, the schema, and the keyword's value. JSON Schema Validation
+2020-12, section 6.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ from typing import TYPE_CHECKING, Any
 from maskwright.errors import LimitError, RegexError, SchemaError
 from maskwright.grammar.ir import Ir, complement, literal, union
 
-from .strings import format_ir, pattern_ir
 from .kinds import BITS, is_integral, type_of
-from .model import Note
+from .model import Note, words
+from .strings import format_ir, pattern_ir
 
 if TYPE_CHECKING:
     from .scan import Scan
 
-# Lengths and counts beyond this are no less than endless for a text that anybody generates, and fit the core's integers.
+# Lengths and counts beyond this are no less than endless for a text that anybody generates, and fit the core's
+# integers.
 _MANY = 1 << 40
 # Formats of the standard that no automaton is there for.
-_STANDARD_FORMATS = frozenset(
-    "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri-reference uuid "
-    "uri-template json-pointer relative-json-pointer regex".split()
+_STANDARD_FORMATS = words(
+    "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri- "
+    "reference uuid uri-template json-pointer relative-json-pointer regex"
 )
 
 
@@ -80,7 +82,7 @@ def check_values(scan: Scan, i: int, keyword: str, values: list[Any]) -> None:
 
 
 def suspect_values(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
-    """Raises the suspicion unless one of the values plainly belongs: nothing but `type` stands beside them, and fits."""
+    """Raises the suspicion unless a value plainly belongs: nothing but `type` stands beside them, and fits."""
     values = schema["enum"] if "enum" in schema else [schema["const"]]
     bits = scan.types.get(i)
     alone = asserted == (1 if bits is None else 2)
@@ -127,7 +129,9 @@ def on_least(keyword: str, most: str) -> Any:
         limit = schema.get(most)
         if isinstance(limit, int | Decimal) and limit < least:
             scan.suspect = True
-        if keyword == "minItems" and (schema.get("items") is False or "prefixItems" in schema or "additionalItems" in schema):
+        if keyword == "minItems" and (
+            schema.get("items") is False or "prefixItems" in schema or "additionalItems" in schema
+        ):
             scan.suspect = True
 
     return handle

@@ -1,4 +1,4 @@
-"""`not`, `if` and overlapping `oneOf`s, by way of complements: rewritten once everything has been scanned, or refused."""
+"""`not`, `if` and overlapping `oneOf`s: rewritten by way of complements once all has been scanned, or refused."""
 
 from __future__ import annotations
 

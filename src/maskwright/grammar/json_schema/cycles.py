@@ -1,7 +1,8 @@
 """Cycles of the reference graph, found by depth-first search with an explicit stack.
 
-A cycle of schemas that apply to the *same* value consumes nothing: whether it holds is not defined (JSON Schema Core 2020-12,
-9.4.1), so it is refused. A cycle of values that *require* each other may have no finite value: only suspected here.
+A cycle of schemas that apply to the *same* value consumes nothing: whether it holds is not defined (JSON Schema Core
+2020-12, 9.4.1), so it is refused. A cycle of values that *require* each other may have no finite value: only
+suspected here.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from typing import Any
 
 from maskwright.errors import SchemaError
 
+from .model import words
 from .paths import Path, pointer
 
 DRAFTS = {"4": 4, "6": 6, "7": 7, "2019-09": 2019, "2020-12": 2020}
@@ -20,13 +21,14 @@ _URIS = {
     "json-schema.org/draft/2019-09/schema": 2019,
     "json-schema.org/draft/2020-12/schema": 2020,
 }
-# Keywords whose value is one schema, a list of schemas, a map of schemas. `items` and `dependencies` may be two of these.
-ONE = frozenset(
+# Keywords whose value is one schema, a list of schemas, a map of schemas. `items` and `dependencies` may be two of
+# these.
+ONE = words(
     "additionalItems additionalProperties contains else if items not propertyNames then unevaluatedItems "
-    "unevaluatedProperties contentSchema".split()
+    "unevaluatedProperties contentSchema"
 )
-LIST = frozenset("allOf anyOf items oneOf prefixItems".split())
-MAP = frozenset("$defs definitions dependencies dependentSchemas patternProperties properties".split())
+LIST = words("allOf anyOf items oneOf prefixItems")
+MAP = words("$defs definitions dependencies dependentSchemas patternProperties properties")
 
 
 def draft_of(schema: object, default: int, path: Path) -> int:

@@ -1,7 +1,8 @@
-"""Which keys must be expanded before anything is lowered, and the proof that the branches of a `oneOf` exclude each other.
+"""Which keys must be expanded before anything is lowered, and the proof that branches of a `oneOf` exclude each other.
 
-Two branches exclude each other iff their conjunction, together with what applies beside the `oneOf`, has no value: the same
-question as for any other key. So different types, constants of a required property, bounds, patterns all count, at any depth.
+Two branches exclude each other iff their conjunction, together with what applies beside the `oneOf`, has no value:
+the same question as for any other key. So different types, constants of a required property, bounds, patterns all
+count, at any depth.
 """
 
 from __future__ import annotations
@@ -121,4 +122,3 @@ def _differ(schemas: list[dict[str, Any]], name: str) -> bool:
             return False
         seen.update(values)
     return True
-

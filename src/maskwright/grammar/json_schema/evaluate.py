@@ -1,7 +1,7 @@
 """Whether a value belongs to a schema: an exact evaluator, for the candidates of `enum` and `const`.
 
-Numbers are compared by value (1 is 1.0, but true is not 1). Recursion goes as deep as the value is nested, and as the chain of
-references is long; `plan` turns a RecursionError into a LimitError.
+Numbers are compared by value (1 is 1.0, but true is not 1). Recursion goes as deep as the value is nested, and as the
+chain of references is long; `plan` turns a RecursionError into a LimitError.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def identity(value: Any) -> Hashable:
     """What two JSON values have in common exactly when JSON Schema calls them equal (Core 2020-12, 4.2.2)."""
     kind = type(value)
     if kind is str:
-        return value
+        return str(value)
     if kind is dict:
         return frozenset((name, identity(v)) for name, v in value.items())
     if kind is list:

@@ -1,7 +1,8 @@
 """What one or several schemas without branches say of a value, type by type: their conjunction, exactly.
 
-Bounds and counts take the tighter of two, patterns add up, and of each property or item all schemas hold that any of them has
-for it: a name that one schema lists still has to fit the `additionalProperties` of those that do not list it.
+Bounds and counts take the tighter of two, patterns add up, and of each property or item all schemas hold that any of
+them has for it: a name that one schema lists still has to fit the `additionalProperties` of those that do not list
+it.
 """
 
 from __future__ import annotations
@@ -106,9 +107,8 @@ class Facets:
     def _settle(self, scan: Scan) -> None:
         """Drops the types for which the keywords contradict each other."""
         last = self.members[-1] if self.members else scan.root
-        if self.types & NUMBER and self.low is not None and self.high is not None:
-            if is_range_empty(self.low, self.high, self.types, scan.options, self.excluded):
-                self.narrow(~NUMBER, last, "minimum")
+        if self.types & NUMBER and is_range_empty(self.low, self.high, self.types, scan.options, self.excluded):
+            self.narrow(~NUMBER, last, "minimum")
         if self.types & STRING and (self.regexes or self.max_length >= 0):
             limits = scan.budget.limits
             if is_string_empty(self.regexes, self.min_length, self.max_length, limits, lambda: scan.where(last)):

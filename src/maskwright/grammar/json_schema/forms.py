@@ -1,8 +1,8 @@
 """From keys to alternatives: what a conjunction of schemas with `anyOf`, `allOf`, `oneOf` and `$ref` comes to.
 
-The schemas of a key and all that apply beside them are collected; every `anyOf` or `oneOf` in between is multiplied out, so that
-what is left are alternatives without branches (`Facets`). A `oneOf` is taken for an `anyOf`, and the claim that its branches
-exclude each other is noted, to be proved (`disjoint`).
+The schemas of a key and all that apply beside them are collected; every `anyOf` or `oneOf` in between is multiplied
+out, so that what is left are alternatives without branches (`Facets`). A `oneOf` is taken for an `anyOf`, and the
+claim that its branches exclude each other is noted, to be proved (`disjoint`).
 """
 
 from __future__ import annotations

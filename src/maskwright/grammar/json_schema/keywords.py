@@ -1,9 +1,9 @@
-"""The table from keyword to handler, for each draft; a keyword that is not in it asserts nothing and is an annotation."""
+"""The table from keyword to handler, for each draft; what is not in it asserts nothing and is an annotation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from . import applicators as ap
@@ -64,7 +64,7 @@ _HANDLERS: dict[str, tuple[Handler, int, int]] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def table_of(draft: int) -> dict[Any, Handler]:
     """The handlers of a draft."""
     table = {name: handler for name, (handler, first, last) in _HANDLERS.items() if first <= draft <= last}
@@ -74,7 +74,7 @@ def table_of(draft: int) -> dict[Any, Handler]:
 
 
 def conclude(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
-    """What the keywords of a schema mean together: whether it is only an alias or a union, and whether it may be empty."""
+    """What the keywords of a schema mean together: only an alias, only a union, perhaps empty."""
     groups = scan.groups.get(i)
     if asserted <= 1:
         if not asserted:
@@ -88,10 +88,11 @@ def conclude(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
     if "enum" in schema or "const" in schema:
         at.suspect_values(scan, i, schema, asserted)
     regexes = scan.regexes.get(i)
-    if regexes is not None and (len(regexes) > 1 or "minLength" in schema or "maxLength" in schema or not is_simple(regexes[0][1])):
+    if regexes is not None and (
+        len(regexes) > 1 or "minLength" in schema or "maxLength" in schema or not is_simple(regexes[0][1])
+    ):
         least, most = schema.get("minLength", 0), at.clamp(schema.get("maxLength"))
         scan.suspect |= is_string_empty(regexes, int(least), most, scan.budget.limits, lambda: scan.where(i))
     if asserted > 1 and ("minimum" in schema or "exclusiveMinimum" in schema):
         low, high = bounds_of(schema, scan.draft)
-        if low is not None and high is not None:
-            scan.suspect |= is_range_empty(low, high, scan.types.get(i, EVERY), scan.options)
+        scan.suspect |= is_range_empty(low, high, scan.types.get(i, EVERY), scan.options)

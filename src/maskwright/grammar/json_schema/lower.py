@@ -1,4 +1,4 @@
-"""From keys to machines of the core, node by node, when a matcher reaches them. Nothing here can fail: the scan saw it all."""
+"""From keys to machines of the core, node by node, when a matcher reaches them. The scan saw all: nothing can fail."""
 
 from __future__ import annotations
 

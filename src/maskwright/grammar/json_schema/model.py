@@ -8,13 +8,14 @@ from maskwright.grammar.plan import Status
 
 # What stands for the boolean schemas where a schema number is due.
 NEVER, ALWAYS = -1, -2
-# The schemas that all apply to one value, without repetition, in the order met. () is anything, NOTHING no value at all.
+# The schemas that all apply to one value, without repetition, in the order met. () is anything, NOTHING no value at
+# all.
 Key = tuple[int, ...]
 ANYTHING: Key = ()
 NOTHING: Key = (NEVER,)
 
-# Keywords of synthetic schemas, which no document can hold: type bits; strings or numbers that are left out; a language of strings
-# (with its name) that is left out.
+# Keywords of synthetic schemas, which no document can hold: type bits; strings or numbers that are left out; a
+# language of strings (with its name) that is left out.
 TYPES: Any = object()
 EXCEPT: Any = object()
 OUTSIDE: Any = object()
@@ -33,6 +34,11 @@ class Note(NamedTuple):
 
     status: Status
     detail: str
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
 
 
 def join(keys: list[Key]) -> Key:

@@ -1,8 +1,9 @@
-"""The complement of a schema as a list of schemas, where it has one: for `not`, for `if`, for a `oneOf` whose branches overlap.
+"""The complement of a schema as a list of schemas, where it has one: for `not`, `if`, a `oneOf` with overlaps.
 
-De Morgan's laws, keyword by keyword: a value fails a schema iff it fails one of its keywords, and what fails a keyword is mostly a
-schema again ("no string", "an object without that name"). What asks for *some* member that fails (`items`,
-`additionalProperties`) is not, and neither is the complement of an array or object constant: those are refused.
+De Morgan's laws, keyword by keyword: a value fails a schema iff it fails one of its keywords, and what fails a
+keyword is mostly a schema again ("no string", "an object without that name"). What asks for *some* member that fails
+(`items`, `additionalProperties`) is not, and neither is the complement of an array or object constant: those are
+refused.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .kinds import ARRAY, BOOLEAN, EVERY, NUMBER, OBJECT, STRING, type_of
-from .model import EXCEPT, NEVER, OUTSIDE, TYPES
+from .model import EXCEPT, NEVER, OUTSIDE, TYPES, words
 
 if TYPE_CHECKING:
     from .scan import Scan
@@ -26,7 +27,7 @@ class _NoComplement(Exception):
 
 
 def complement(scan: Scan, number: int) -> Schemas | None:
-    """Schemas of which a value fits at least one exactly when it does not fit schema `number`; None where there are none."""
+    """Schemas of which a value fits one exactly when it does not fit schema `number`; None where there are none."""
     try:
         return _negate(scan, number, 0)
     except _NoComplement:
@@ -39,17 +40,7 @@ def _negate(scan: Scan, number: int, depth: int) -> Schemas:
     if depth > _DEEPEST:
         raise _NoComplement
     schema = scan.schemas[number]
-    out: Schemas = []
-    for group in scan.groups.get(number, ()):
-        if group.keyword in ("not", "if", "then", "else"):
-            continue  # met below, whether or not it was rewritten already
-        if group.kind == "all" or len(group.branches) == 1:
-            for branch in group.branches:
-                out += _negate(scan, branch, depth + 1)
-        elif group.kind == "any":
-            out.append({"allOf": [_any(_negate(scan, branch, depth + 1)) for branch in group.branches]})
-        else:
-            raise _NoComplement
+    out = _negate_groups(scan, number, depth)
     out += [_outside(regex) for regex in scan.regexes.get(number, ())]
     if not (scan.draft <= 7 and "$ref" in schema):
         for keyword, value in schema.items():
@@ -62,8 +53,23 @@ def _negate(scan: Scan, number: int, depth: int) -> Schemas:
     return out
 
 
-_NO_COMPLEMENT = frozenset(
-    "items prefixItems additionalItems unevaluatedItems additionalProperties unevaluatedProperties if".split()
+def _negate_groups(scan: Scan, number: int, depth: int) -> Schemas:
+    out: Schemas = []
+    for group in scan.groups.get(number, ()):
+        if group.keyword in ("not", "if"):
+            continue  # met as keywords, whether or not they were rewritten already
+        if group.kind == "all" or len(group.branches) == 1:
+            for branch in group.branches:
+                out += _negate(scan, branch, depth + 1)
+        elif group.kind == "any":
+            out.append({"allOf": [_any(_negate(scan, branch, depth + 1)) for branch in group.branches]})
+        else:
+            raise _NoComplement
+    return out
+
+
+_NO_COMPLEMENT = words(
+    "items prefixItems additionalItems unevaluatedItems additionalProperties unevaluatedProperties if"
 ) | {EXCEPT, OUTSIDE}
 
 
@@ -135,7 +141,9 @@ def _not_count(types: int, opposite: str, step: int) -> Callable[..., Schemas]:
 
 def _not_bound(keyword: str) -> Callable[..., Schemas]:
     """The negation of a bound of numbers: the opposite one, closed where it was open."""
-    opposite, open_opposite = ("maximum", "exclusiveMaximum") if "inimum" in keyword else ("minimum", "exclusiveMinimum")
+    opposite, open_opposite = (
+        ("maximum", "exclusiveMaximum") if "inimum" in keyword else ("minimum", "exclusiveMinimum")
+    )
 
     def negate(scan: Scan, number: int, value: Any, depth: int) -> Schemas:
         if scan.draft > 4:

@@ -1,4 +1,4 @@
-"""Numbers: bounds, and the automata of the texts between them; the terms themselves are made in `maskwright.grammar.digits`."""
+"""Numbers: bounds, and the automata of the texts between them; their terms are made in `maskwright.grammar.digits`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ _automata: dict[object, Regex] = {}
 _DIGIT = chars([(48, 57)])
 _WORDS = ((NULL, "null"), (BOOLEAN, "true"), (BOOLEAN, "false"))
 # Numbers that are no integers, whatever their zeros.
-_FRACTIONAL = concat(repeat(union(_DIGIT, literal("-"))), literal("."), repeat(_DIGIT), chars([(49, 57)]), repeat(_DIGIT))
+_FRACTIONAL = concat(
+    repeat(union(_DIGIT, literal("-"))), literal("."), repeat(_DIGIT), chars([(49, 57)]), repeat(_DIGIT)
+)
 
 
 def _readable(most: int, tail: Ir) -> Ir:
@@ -44,8 +46,8 @@ def _readable(most: int, tail: Ir) -> Ir:
     return concat(optional(literal("-")), natural, tail)
 
 
-# What Python's parsers take, by "is an integer": integers of 4,300 digits (sys.set_int_max_str_digits), and doubles that stay
-# finite for sure.
+# What Python's parsers take, by "is an integer": integers of 4,300 digits (sys.set_int_max_str_digits), and doubles
+# that stay finite for sure.
 _TYPED = {
     True: _readable(4300, EPSILON),
     False: _readable(308, optional(concat(literal("."), repeat(_DIGIT, 1, digits.PLAIN_FRACTION_DIGITS)))),
@@ -59,8 +61,12 @@ def tighter(one: Bound | None, other: Bound, sign: int) -> Bound:
     return other if (other[0] > one[0]) == (sign > 0) else one
 
 
-def is_range_empty(low: Bound, high: Bound, types: int, options: Options, excluded: tuple[Number, ...] = ()) -> bool:
+def is_range_empty(
+    low: Bound | None, high: Bound | None, types: int, options: Options, excluded: tuple[Number, ...] = ()
+) -> bool:
     """Whether no number of `types` lies between two bounds, among those that can be written by the options."""
+    if low is None or high is None:
+        return False
     if not types & FRACTION:
         least, most = _integers(low, high)
         assert least is not None and most is not None

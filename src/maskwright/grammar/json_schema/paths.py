@@ -1,7 +1,7 @@
 """Places in a schema document, kept as linked tuples and written as JSON pointers (RFC 6901) only when somebody asks.
 
-A path is `()` for the root of the caller's document, `(uri,)` for the root of a document of the registry, and `(parent, token)`
-for a member of either. One tuple a schema is all that the scan pays.
+A path is `()` for the root of the caller's document, `(uri,)` for the root of a document of the registry, and
+`(parent, token)` for a member of either. One tuple a schema is all that the scan pays.
 """
 
 from __future__ import annotations

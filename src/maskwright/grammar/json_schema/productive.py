@@ -1,8 +1,8 @@
 """Which keys have a value at all: the least fixpoint over what their alternatives need.
 
-A value exists for a key iff for some alternative and container type all members that are needed have one. That is Horn
-satisfiability, decided in linear time by counting (Dowling and Gallier, "Linear-time algorithms for testing the satisfiability of
-propositional Horn formulae", J. Logic Programming 1(3), 1984).
+A value exists for a key iff for some alternative and container type all members that are needed have one. That is
+Horn satisfiability, decided in linear time by counting (Dowling and Gallier, "Linear-time algorithms for testing the
+satisfiability of propositional Horn formulae", J. Logic Programming 1(3), 1984).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Productivity:
             scan.limit_nodes(len(seen), key[0] if key else -1)
 
     def blame(self, root: Key) -> NoReturn:
-        """Raises the error for a root without values, at the place that is to blame: down along what is needed and missing."""
+        """Raises the error for a root without values, at the place to blame: down along what is needed and missing."""
         forms, seen, key = self._forms, set[Key](), root
         place, detail, step = "", "it requires itself without end", None
         while key not in seen:

@@ -1,4 +1,4 @@
-"""References: to a place by JSON pointer, to an anchor, to a resource by its `$id`; inside the document or the registry.
+"""References: by JSON pointer, to an anchor, to a resource by its `$id`; inside the document or the registry.
 
 JSON Schema Core 2020-12, sections 8.2 and 9; RFC 3986, RFC 6901. Nothing is ever fetched.
 """
@@ -65,7 +65,9 @@ class References:
             self._resource(uri, ref, path)
             place = self._places.get(f"{uri}#{unquote(fragment)}")
             if place is None:
-                raise SchemaError(f"$ref points to the anchor {ref!r}, which is nowhere", location=pointer(path, "$ref"))
+                raise SchemaError(
+                    f"$ref points to the anchor {ref!r}, which is nowhere", location=pointer(path, "$ref")
+                )
             return place
         return self._walk(self._resource(uri, ref, path), fragment, ref, path)
 

@@ -1,24 +1,26 @@
-"""What became of every keyword, told only when somebody asks: the scan keeps its numbers, the sentences are made here."""
+"""What became of every keyword, told only when somebody asks: the scan keeps numbers, the sentences are made here."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from maskwright.grammar.plan import Report, ReportEntry
 
 from .dialect import MAP
 from .keywords import table_of
 from .kinds import NUMBER
+from .model import words
 from .options import Options
 from .scan import Scan
 from .values import MOST_SPELLED_NUMBERS
 
 _BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 # Core vocabulary and annotations of the standard; what is in neither this nor the table of handlers is unknown.
-_ANNOTATIONS = frozenset(
-    "$schema $id id $anchor $dynamicAnchor $recursiveAnchor $vocabulary $comment $defs definitions title description default "
-    "examples deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema then else minContains maxContains "
-    "additionalItems".split()
+_ANNOTATIONS = words(
+    "$schema $id id $anchor $dynamicAnchor $recursiveAnchor $vocabulary $comment $defs definitions title "
+    "description default examples deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema "
+    "then else minContains maxContains additionalItems"
 )
 _OPTIONS = {
     ("key_order", "schema"): "keys come in the order of the schema, others after them",
@@ -82,9 +84,9 @@ def _numbers(scan: Scan, i: int, keyword: str) -> str:
     return ""
 
 
-def _unknown(keyword: str, known: object) -> str:
+def _unknown(keyword: str, known: Iterable[Any]) -> str:
     if keyword in _ANNOTATIONS or keyword in MAP:
         return ""
-    names = {str(name).lower(): str(name) for name in [*known, *_ANNOTATIONS]}  # type: ignore[attr-defined]
+    names = {str(name).lower(): str(name) for name in [*known, *_ANNOTATIONS]}
     meant = names.get(keyword.lower())
     return "no keyword of this draft" + (f"; did you mean {meant}?" if meant and meant != keyword else "")

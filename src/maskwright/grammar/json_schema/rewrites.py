@@ -1,7 +1,7 @@
-"""Keywords that can be said exactly by others: they become synthetic schemas that apply in place. What cannot be is refused.
+"""Keywords that can be said exactly by others: they become synthetic schemas that apply in place. Others are refused.
 
-`dependentRequired: {a: [b]}` is "no a, or both", an `anyOf` of two object schemas, and so on. Every rewriting here is an
-equivalence for values of all types, not just for those that the keyword is about.
+`dependentRequired: {a: [b]}` is "no a, or both", an `anyOf` of two object schemas, and so on. Every rewriting here is
+an equivalence for values of all types, not just for those that the keyword is about.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from maskwright.grammar.ir import ALL
 
 from .assertions import check_text, count_of, read_pattern
 from .kinds import BITS, FRACTION, INTEGER
-from .model import NEVER
+from .model import NEVER, words
 from .paths import Path
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # A rewriting into more alternatives than this is refused: each is a machine that runs beside the others.
 MOST_BRANCHES = 64
-IN_PLACE = ("$ref", "$dynamicRef", "$recursiveRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas", "dependencies")
+IN_PLACE = words("$ref $dynamicRef $recursiveRef allOf anyOf oneOf not if dependentSchemas dependencies")
 
 
 def refuse(scan: Scan, i: int, keyword: str, hint: str, what: str = "is not supported") -> NoReturn:
@@ -63,15 +63,19 @@ def on_dependencies(keyword: str) -> Any:
 def on_property_names(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     """`propertyNames`: exact where it lists the names, or says nothing about strings."""
     path: Path = (scan.paths[i], "propertyNames")
-    if not isinstance(value, dict | bool):
-        scan.bad(i, "propertyNames", "a schema", value)
     if says_nothing(value) or value == {"type": "string"}:
         return
     if value is False:
         scan.apply(i, "all", "propertyNames", (scan.synthetic({"additionalProperties": False}, path),))
         return
+    if not isinstance(value, dict):
+        scan.bad(i, "propertyNames", "a schema", value)
     values = value.get("enum", [value["const"]] if "const" in value else None)
-    if not isinstance(values, list) or not set(value) <= {"enum", "const", "type", "title", "description"} or len(value) > 2:
+    if (
+        not isinstance(values, list)
+        or not set(value) <= {"enum", "const", "type", "title", "description"}
+        or len(value) > 2
+    ):
         refuse(scan, i, "propertyNames", "Name the keys under properties, or give propertyNames an enum")
     names = {name: True for name in values if isinstance(name, str)}
     if value.get("type", "string") != "string":
@@ -83,7 +87,11 @@ def on_property_names(scan: Scan, i: int, schema: dict[str, Any], value: Any) ->
 def _closed_names(schema: dict[str, Any]) -> list[str] | None:
     """The names that an object of this schema can have, where they are finitely many."""
     properties = schema.get("properties", {})
-    if schema.get("additionalProperties") is not False or schema.get("patternProperties") or not isinstance(properties, dict):
+    if (
+        schema.get("additionalProperties") is not False
+        or schema.get("patternProperties")
+        or not isinstance(properties, dict)
+    ):
         return None
     return list(properties)
 
@@ -100,7 +108,9 @@ def on_min_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any) ->
         return
     names = _closed_names(schema)
     if names is None or comb(len(names), least) > MOST_BRANCHES:
-        refuse(scan, i, "minProperties", 'Name keys under required, or close the object by "additionalProperties": false')
+        refuse(
+            scan, i, "minProperties", 'Name keys under required, or close the object by "additionalProperties": false'
+        )
     _choose(scan, i, "minProperties", [{"required": list(some)} for some in combinations(names, least)])
 
 
@@ -113,7 +123,9 @@ def on_max_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any) ->
     if most and most >= len(names):
         return
     some = combinations(names, most)
-    _choose(scan, i, "maxProperties", [{"properties": dict.fromkeys(s, True), "additionalProperties": False} for s in some])
+    _choose(
+        scan, i, "maxProperties", [{"properties": dict.fromkeys(s, True), "additionalProperties": False} for s in some]
+    )
 
 
 def _choose(scan: Scan, i: int, keyword: str, schemas: list[dict[str, Any]]) -> None:
@@ -133,7 +145,12 @@ def on_pattern_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any
         if says_nothing(sub) and "additionalProperties" not in schema and "unevaluatedProperties" not in schema:
             continue
         if read_pattern(scan, i, "patternProperties", pattern) != ALL:
-            refuse(scan, i, "patternProperties", "Name the keys under properties, or let additionalProperties stand for all")
+            refuse(
+                scan,
+                i,
+                "patternProperties",
+                "Name the keys under properties, or let additionalProperties stand for all",
+            )
         scan.add(sub, (path, pattern))
         every = scan.synthetic({"additionalProperties": sub}, path)
         scan.apply(i, "all", "patternProperties", (every,))
@@ -141,7 +158,7 @@ def on_pattern_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any
 
 
 def on_unevaluated(keyword: str, beside: tuple[str, ...]) -> Any:
-    """The handler of `unevaluatedProperties` and `unevaluatedItems`: exact where nothing else in place could evaluate."""
+    """The handler of `unevaluatedProperties` and `unevaluatedItems`: exact where nothing in place could evaluate."""
 
     def handle(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         if not says_nothing(value) and any(k in schema for k in (*IN_PLACE, *beside)):

@@ -1,8 +1,9 @@
 """The support scan: one iterative pass over every schema that the root reaches.
 
-Each schema object becomes a number, each keyword goes to its handler (`keywords`), which checks its value and notes what the
-later steps need. A microsecond or two a schema, since it is much of the time to the first mask: no copies, no strings built for
-what nobody may ask. What can be empty is only *suspected* here (`suspect`); `productive` decides.
+Each schema object becomes a number, each keyword goes to its handler (`keywords`), which checks its value and notes
+what the later steps need. A microsecond or two a schema, since it is much of the time to the first mask: no copies,
+no strings built for what nobody may ask. What can be empty is only *suspected* here (`suspect`); `productive`
+decides.
 """
 
 from __future__ import annotations
@@ -46,7 +47,15 @@ class Scan:
         linked: there are references.
     """
 
-    def __init__(self, document: Any, text: str, options: Options, registry: Mapping[str, str], budget: Budget, overlaps: Overlaps) -> None:
+    def __init__(
+        self,
+        document: Any,
+        text: str,
+        options: Options,
+        registry: Mapping[str, str],
+        budget: Budget,
+        overlaps: Overlaps,
+    ) -> None:
         self.options = options
         self.budget = budget
         self.draft = draft_of(document, DRAFTS[options.default_draft], ROOT)
@@ -96,7 +105,9 @@ class Scan:
             self.suspect = self.suspect or in_place
             return NEVER
         raise SchemaError(
-            f"A schema is an object, true or false, not {brief(value)}", location=pointer(path), hint="Write {} for anything"
+            f"A schema is an object, true or false, not {brief(value)}",
+            location=pointer(path),
+            hint="Write {} for anything",
         )
 
     def synthetic(self, schema: dict[str, Any], path: Path) -> int:

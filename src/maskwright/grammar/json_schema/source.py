@@ -1,7 +1,7 @@
 """Reading a schema document strictly: JSON text to plain data.
 
-JSON (RFC 8259) with three points settled: numbers are exact (a fraction is a `decimal.Decimal`), NaN and infinities are refused,
-and so is a name that occurs twice in one object.
+JSON (RFC 8259) with three points settled: numbers are exact (a fraction is a `decimal.Decimal`), NaN and infinities
+are refused, and so is a name that occurs twice in one object.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from maskwright.errors import LimitError, SchemaError
 
 from .paths import ROOT, Path, pointer
 
-# Python reads integers up to this many digits (sys.set_int_max_str_digits); exponents get the same bound, so that no number
-# in a schema stands for more digits than a text could hold.
+# Python reads integers up to this many digits (sys.set_int_max_str_digits); exponents get the same bound, so that no
+# number in a schema stands for more digits than a text could hold.
 MAX_DIGITS = 4300
 _DEEP = "The schema is nested too deeply to be read"
 _DEEP_HINT = "Move inner schemas to $defs and point to them with $ref"
