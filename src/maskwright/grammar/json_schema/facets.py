@@ -38,7 +38,7 @@ class Facets:
         min_items, max_items: of arrays; -1 is no maximum.
         excluded: numbers that are left out.
         values: with `enum` or `const`, the only candidates; they still have to be held against the rest.
-        reason: the schema and keyword that emptied a type, for the error where none is left.
+        reason: the schema and keyword that took a type away last, for the error where none is left.
     """
 
     __slots__ = (
@@ -100,7 +100,7 @@ class Facets:
 
     def narrow(self, types: int, i: int, keyword: str) -> None:
         """Leaves only some types, because of a keyword."""
-        if self.types & ~types and self.reason is None:
+        if self.types & ~types:
             self.reason = (i, keyword)
         self.types &= types
 

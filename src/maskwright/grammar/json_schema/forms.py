@@ -112,6 +112,9 @@ class Forms:
                     hint="Write one anyOf of the cases that are meant",
                 )
             for branch in reversed(group.branches):
+                if branch == NEVER:
+                    self.reasons.setdefault(key, (owner, group.keyword))
+                    continue
                 stack.append(([branch], dict(chosen), types, list(choices)))
 
     def _collect(
@@ -133,6 +136,9 @@ class Forms:
                 return 0
             for group in scan.groups.get(i, ()):
                 if group.kind == "all":
+                    if NEVER in group.branches:
+                        self.reasons.setdefault(key, (i, group.keyword))
+                        return 0
                     pending.extend(reversed(group.branches))
                 else:
                     choices.append((i, group))

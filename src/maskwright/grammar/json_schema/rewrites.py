@@ -13,12 +13,12 @@ from math import comb
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from maskwright.errors import SchemaError
-from maskwright.grammar.ir import ALL
 
 from .assertions import check_text, count_of, read_pattern
 from .kinds import BITS, FRACTION, INTEGER
 from .model import NEVER, words
 from .paths import Path
+from .strings import is_everything
 
 if TYPE_CHECKING:
     from .scan import Scan
@@ -49,10 +49,10 @@ def on_dependencies(keyword: str) -> Any:
             path = ((scan.paths[i], keyword), name)
             absent = scan.synthetic({"properties": {name: False}}, path)
             if isinstance(needed, list) and keyword != "dependentSchemas":
-                present = scan.synthetic({"required": [name, *needed]}, path)
+                present = scan.synthetic({"properties": {name: True}, "required": [name, *needed]}, path)
             elif isinstance(needed, dict | bool) and keyword != "dependentRequired":
                 scan.add(needed, path, in_place=True)  # under its own path, before the synthetic schema names it
-                present = scan.synthetic({"required": [name], "allOf": [needed]}, path)
+                present = scan.synthetic({"properties": {name: True}, "required": [name], "allOf": [needed]}, path)
             else:
                 scan.bad(i, keyword, "an object of lists of names, or of schemas", needed)
             scan.apply(i, "any", keyword, (absent, present))
@@ -144,7 +144,7 @@ def on_pattern_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any
             scan.add(sub, (path, pattern))
         if says_nothing(sub) and "additionalProperties" not in schema and "unevaluatedProperties" not in schema:
             continue
-        if read_pattern(scan, i, "patternProperties", pattern) != ALL:
+        if not is_everything(read_pattern(scan, i, "patternProperties", pattern)):
             refuse(
                 scan,
                 i,

@@ -128,9 +128,7 @@ class Scan:
             if self._refs is None:
                 self._refs = References(self._document, self.draft, self._simple, self._registry)
             value, at = self._refs.resolve(ref, path)
-            # A reference alone becomes an alias of its target, so the target counts as a value of its own.
-            number = self.add(value, at)
-            self.suspect = self.suspect or number == NEVER
+            number = self.add(value, at, in_place=True)
             if self._simple:
                 self._resolved[ref] = number
         return number

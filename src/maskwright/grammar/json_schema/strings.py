@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from maskwright.errors import LimitError
 from maskwright.grammar import formats, regex
 from maskwright.grammar.automata import automaton
-from maskwright.grammar.ir import ANY, EMPTY, And, Ir, Not, intersect, repeat
+from maskwright.grammar.ir import ALL, ANY, EMPTY, And, Ir, Not, complement, concat, intersect, literal, one_of, repeat
 from maskwright.grammar.plan import CompileLimits
 
 if TYPE_CHECKING:
@@ -29,7 +29,29 @@ def pattern_ir(pattern: str, limits: CompileLimits) -> Ir:
 
 def format_ir(name: str, typed: bool) -> Ir | None:
     """The strings of a format; None where it is not known. `typed` leaves out what Python's types cannot hold."""
-    return formats.format_ir(name)
+    if name not in formats.KNOWN_FORMATS:
+        return None
+    return _typed_format(name) if typed and name in _TYPED else formats.format_ir(name)
+
+
+# What pydantic's parsers take of a format: no year 0, no leap second, no duration over 999,999,999 days.
+_TYPED = frozenset({"date", "time", "date-time", "duration"})
+_TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+_SHORT = r"P([0-9]{1,6}Y)?([0-9]{1,7}M)?([0-9]{1,7}W)?([0-9]{1,8}D)?(T([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,9}S)?)?"
+
+
+@lru_cache(maxsize=len(_TYPED))
+def _typed_format(name: str) -> Ir:
+    if name == "duration":
+        whole = formats.format_ir(name)
+        assert whole is not None
+        return intersect(whole, regex.pattern_ir(_SHORT))
+    if name == "time":
+        return regex.pattern_ir(_TIME)
+    date = formats.format_ir("date")
+    assert date is not None
+    date = intersect(date, complement(concat(literal("0000"), ALL)))
+    return date if name == "date" else concat(date, one_of("Tt"), regex.pattern_ir(_TIME))
 
 
 @lru_cache(maxsize=_CACHE_SIZE)
@@ -42,6 +64,11 @@ def is_simple(ir: Ir) -> bool:
             return False
         stack.extend(top.children)
     return True
+
+
+def is_everything(ir: Ir) -> bool:
+    """Whether a term is plainly the language of all strings: decided within a few states of the complement's automaton."""
+    return ir == ALL or automaton(complement(ir)).is_empty_within(16) > 0
 
 
 def _key(regexes: Regexes, least: int, most: int) -> object:
