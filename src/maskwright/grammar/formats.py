@@ -1,0 +1,138 @@
+"""The formats of JSON Schema that are regular languages, exactly as their RFCs define them.
+
+Each is written in the Python dialect of our own regex front end, after the grammar (ABNF) of its RFC. Not here, because
+no automaton is exact for them: `hostname` and the `idn-` formats (Punycode labels have to be decoded and checked),
+`regex` (it nests).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from maskwright.grammar.ir import Ir, concat, intersect, union
+from maskwright.grammar.regex import pattern_ir
+
+# RFC 3339, 5.6. Leap years: divisible by 4, and by 400 where they end in 00.
+_LEAP_YEAR = r"(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
+_DATE = (
+    r"(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    r"|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    rf"|{_LEAP_YEAR}-02-29)"
+)
+_HOUR, _SIXTY, _FRACTION = r"(?:[01][0-9]|2[0-3])", r"[0-5][0-9]", r"(?:\.[0-9]+)?"
+_TIME = rf"{_HOUR}:{_SIXTY}:{_SIXTY}{_FRACTION}(?:[Zz]|[+-]{_HOUR}:{_SIXTY})"
+# RFC 3339, appendix A. Designators are capitals, as in ISO 8601.
+_DAYS, _SECONDS = r"[0-9]+D", r"[0-9]+S"
+_MONTHS, _MINUTES = rf"[0-9]+M(?:{_DAYS})?", rf"[0-9]+M(?:{_SECONDS})?"
+_CLOCK = rf"T(?:[0-9]+H(?:{_MINUTES})?|{_MINUTES}|{_SECONDS})"
+_DURATION = rf"P(?:(?:{_DAYS}|{_MONTHS}|[0-9]+Y(?:{_MONTHS})?)(?:{_CLOCK})?|{_CLOCK}|[0-9]+W)"
+# RFC 4122, section 3: hexadecimal digits in either case.
+_UUID = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+# RFC 3986, 3.2.2: the dotted quad without leading zeros; groups of 16 bits; the last two of them.
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_IPV4 = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
+_H16 = r"[0-9A-Fa-f]{1,4}"
+_LS32 = rf"(?:{_H16}:{_H16}|{_IPV4})"
+# RFC 6901, section 3: anything but / and ~, which is written ~0 or ~1.
+_JSON_POINTER = r"(?:/(?:[^/~]|~[01])*)*"
+# RFC 3987, 2.2.
+_UCSCHAR = r"\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef" + "".join(
+    rf"\U{plane:04x}{'1000' if plane == 14 else '0000'}-\U{plane:04x}fffd" for plane in range(1, 15)
+)
+_IPRIVATE = r"\ue000-\uf8ff\U000f0000-\U000ffffd\U00100000-\U0010fffd"
+_PERCENT = r"%[0-9A-Fa-f]{2}"
+
+
+def _ipv6() -> str:
+    """RFC 3986, appendix A: eight groups, or a `::` in place of one or more."""
+    forms = [rf"(?:{_H16}:){{6}}{_LS32}"]
+    ends = [*(rf"(?:{_H16}:){{{n}}}{_LS32}" for n in range(5, -1, -1)), _H16, ""]
+    for before, end in enumerate(ends):  # at most so many groups before the `::`
+        head = rf"(?:(?:{_H16}:){{0,{before - 1}}}{_H16})?" if before else ""
+        forms.append(f"{head}::{end}")
+    return f"(?:{'|'.join(forms)})"
+
+
+def _email() -> str:
+    """RFC 5321, 4.1.2 and 4.1.3: a Mailbox. Of the address literals, those with a registered tag: none but IPv6."""
+    atom = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+    quoted = r'"(?:[ !#-\[\]-~]|\\[ -~])*"'
+    label = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+    snum = r"(?:0{0,2}[0-9]|0?[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
+    ipv4 = rf"{snum}(?:\.{snum}){{3}}"
+    groups = [rf"(?:{_H16}(?::{_H16}){{0,{n - 1}}})?" if n else "" for n in range(7)]
+    forms = [rf"{_H16}(?::{_H16}){{7}}", rf"{_H16}(?::{_H16}){{5}}:{ipv4}"]
+    exactly = ["", *(rf"{_H16}(?::{_H16}){{{n - 1}}}" for n in range(1, 7))]
+    # The `::` stands for at least two groups.
+    forms += [f"{exactly[n]}::{groups[6 - n]}" for n in range(7)]
+    forms += [f"{exactly[n]}::(?:{_H16}:){{0,{4 - n}}}{ipv4}" for n in range(5)]
+    literal = rf"\[(?:{ipv4}|[Ii][Pp][Vv]6:(?:{'|'.join(forms)}))\]"
+    return rf"(?:{atom}(?:\.{atom})*|{quoted})@(?:{label}(?:\.{label})*|{literal})"
+
+
+def _uri(reference: bool, extra: str = "", private: str = "") -> str:
+    """RFC 3986, appendix A; RFC 3987, 2.2 where `extra` and `private` add its characters."""
+    plain = rf"\-A-Za-z0-9._~!$&'()*+,;={extra}"
+    pchar, name = (rf"(?:[{plain}{more}]|{_PERCENT})" for more in (":@", ""))
+    query, fragment = (rf"(?:[{plain}:@/?{more}]|{_PERCENT})*" for more in (private, ""))
+    literal = rf"\[(?:{_ipv6()}|[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+)\]"
+    authority = rf"(?:(?:[{plain}:]|{_PERCENT})*@)?(?:{literal}|{name}*)(?::[0-9]*)?"
+    rooted = rf"//{authority}(?:/{pchar}*)*|/(?:{pchar}+(?:/{pchar}*)*)?"
+    end = rf"(?:\?{query})?(?:\#{fragment})?"
+    absolute = rf"[A-Za-z][A-Za-z0-9+.-]*:(?:{rooted}|{pchar}+(?:/{pchar}*)*|){end}"
+    if not reference:
+        return absolute
+    first = rf"(?:[{plain}@]|{_PERCENT})+"
+    return rf"(?:{absolute}|(?:{rooted}|{first}(?:/{pchar}*)*|){end})"
+
+
+def _uri_template() -> str:
+    """RFC 6570, section 2, with erratum 6937 (the apostrophe is a literal)."""
+    literal = rf"(?:[!#$&'()*+,./0-9:;=?@A-Z\[\]_a-z~{_UCSCHAR}{_IPRIVATE}-]|{_PERCENT})"
+    letter = rf"(?:[A-Za-z0-9_]|{_PERCENT})"
+    variable = rf"{letter}(?:\.?{letter})*(?::[1-9][0-9]{{0,3}}|\*)?"
+    return rf"(?:{literal}|\{{[+#./;?&=,!@|]?{variable}(?:,{variable})*\}})*"
+
+
+def _time() -> Ir:
+    """RFC 3339, 5.6 and 5.7: second 60 only where it is 23:59 in UTC, by hour and minute apart."""
+    two = r"[0-9]{2}"
+    ahead = [f"{hour:02}:{two}:60{_FRACTION}[+]{hour:02}:{two}" for hour in range(24)]
+    full = [f"{(23 + hour) % 24:02}:59:60{_FRACTION}[+]{hour:02}:00" for hour in range(24)]
+    behind = [f"{23 - hour:02}:{two}:60{_FRACTION}-{hour:02}:{two}" for hour in range(24)]
+    later = [f"{two}:{minute - 1:02}:60{_FRACTION}[+]{two}:{minute:02}" for minute in range(1, 60)]
+    earlier = [f"{two}:{59 - minute:02}:60{_FRACTION}-{two}:{minute:02}" for minute in range(60)]
+    hours, minutes = ("|".join(forms) for forms in (ahead + behind, later + earlier))
+    leap = intersect(_regex(hours), _regex(minutes))
+    return union(_regex(_TIME), _regex("|".join([rf"23:59:60{_FRACTION}[Zz]", *full])), leap)
+
+
+def _regex(pattern: str) -> Ir:
+    return pattern_ir(pattern)
+
+
+_FORMATS: dict[str, Callable[[], Ir]] = {
+    "date": lambda: _regex(_DATE),
+    "time": _time,
+    "date-time": lambda: concat(_regex(_DATE + "[Tt]"), _time()),
+    "duration": lambda: _regex(_DURATION),
+    "email": lambda: _regex(_email()),
+    "ipv4": lambda: _regex(_IPV4),
+    "ipv6": lambda: _regex(_ipv6()),
+    "uri": lambda: _regex(_uri(reference=False)),
+    "uri-reference": lambda: _regex(_uri(reference=True)),
+    "iri": lambda: _regex(_uri(False, _UCSCHAR, _IPRIVATE)),
+    "iri-reference": lambda: _regex(_uri(True, _UCSCHAR, _IPRIVATE)),
+    "uri-template": lambda: _regex(_uri_template()),
+    "uuid": lambda: _regex(_UUID),
+    "json-pointer": lambda: _regex(_JSON_POINTER),
+}
+KNOWN_FORMATS = frozenset(_FORMATS)
+
+
+@lru_cache(maxsize=len(_FORMATS))
+def format_ir(name: str) -> Ir | None:
+    """The strings of a format; None where it is not known here."""
+    make = _FORMATS.get(name)
+    return None if make is None else make()
