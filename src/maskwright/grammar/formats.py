@@ -7,10 +7,10 @@ no automaton is exact for them: `hostname` and the `idn-` formats (Punycode labe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from maskwright.grammar.ir import Ir, concat, intersect, union
+from maskwright.grammar.ir import ANY, Ir, chars, concat, intersect, literal, repeat, union
 from maskwright.grammar.regex import pattern_ir
 
 # RFC 3339, 5.6. Leap years: divisible by 4, and by 400 where they end in 00.
@@ -95,17 +95,49 @@ def _uri_template() -> str:
     return rf"(?:{literal}|\{{[+#./;?&=,!@|]?{variable}(?:,{variable})*\}})*"
 
 
+def _digits(place: int, sign: str, pairs: Iterable[tuple[int, int]]) -> Ir:
+    """Times with an offset of a sign whose digits at a place (of HH:MM) are one of the pairs: local time, offset."""
+    gap = repeat(chars([(0, 42), (44, 44), (46, 0x10FFFF)]))  # neither + nor -
+
+    def one(local: int, offset: int) -> Ir:
+        before, after = repeat(ANY, place, place), repeat(ANY, 4 - place, 4 - place)
+        return concat(before, literal(str(local)), gap, literal(sign), before, literal(str(offset)), after)
+
+    return union(*(one(local, offset) for local, offset in pairs))
+
+
+def _leap_seconds(sign: str) -> Ir:
+    """Second 60 where it is 23:59 in UTC: the local time is 23:59 plus or minus the offset, digit by digit."""
+    shape = _regex(rf"{_HOUR}:{_SIXTY}:60{_FRACTION}[{sign}]{_HOUR}:{_SIXTY}")
+    same = [(d, d) for d in range(10)]
+    if sign == "-":  # hour = 23 - hours, minute = 59 - minutes
+        plain = intersect(
+            _digits(0, sign, [(2 - d, d) for d in range(3)]), _digits(1, sign, [(3 - d, d) for d in range(4)])
+        )
+        borrow = intersect(
+            _digits(0, sign, [(1 - d, d) for d in range(2)]), _digits(1, sign, [(13 - d, d) for d in range(4, 10)])
+        )
+        minutes = _digits(3, sign, [(5 - d, d) for d in range(6)]), _digits(4, sign, [(9 - d, d) for d in range(10)])
+        return intersect(shape, union(plain, borrow), *minutes)
+    # hour = hours and minute = minutes - 1; for whole hours, hour = hours - 1 and minute = 59
+    up = [(d, d + 1) for d in range(9)]
+    minutes = (
+        intersect(_digits(3, sign, same[:6]), _digits(4, sign, up)),
+        intersect(_digits(3, sign, up[:5]), _digits(4, sign, [(9, 0)])),
+    )
+    whole = _regex(rf"{_HOUR}:59:60{_FRACTION}[+]{_HOUR}:00")
+    hours = (
+        intersect(_digits(0, sign, same[:3]), _digits(1, sign, up)),
+        intersect(_digits(0, sign, up[:2]), _digits(1, sign, [(9, 0)])),
+    )
+    part = intersect(shape, _digits(0, sign, same[:3]), _digits(1, sign, same), union(*minutes))
+    return union(part, intersect(whole, union(*hours)))
+
+
 def _time() -> Ir:
-    """RFC 3339, 5.6 and 5.7: second 60 only where it is 23:59 in UTC, by hour and minute apart."""
-    two = r"[0-9]{2}"
-    ahead = [f"{hour:02}:{two}:60{_FRACTION}[+]{hour:02}:{two}" for hour in range(24)]
-    full = [f"{(23 + hour) % 24:02}:59:60{_FRACTION}[+]{hour:02}:00" for hour in range(24)]
-    behind = [f"{23 - hour:02}:{two}:60{_FRACTION}-{hour:02}:{two}" for hour in range(24)]
-    later = [f"{two}:{minute - 1:02}:60{_FRACTION}[+]{two}:{minute:02}" for minute in range(1, 60)]
-    earlier = [f"{two}:{59 - minute:02}:60{_FRACTION}-{two}:{minute:02}" for minute in range(60)]
-    hours, minutes = ("|".join(forms) for forms in (ahead + behind, later + earlier))
-    leap = intersect(_regex(hours), _regex(minutes))
-    return union(_regex(_TIME), _regex("|".join([rf"23:59:60{_FRACTION}[Zz]", *full])), leap)
+    """RFC 3339, 5.6 and 5.7."""
+    utc = _regex(rf"23:59:60{_FRACTION}(?:[Zz]|[+]00:00)")
+    return union(_regex(_TIME), utc, _leap_seconds("+"), _leap_seconds("-"))
 
 
 def _regex(pattern: str) -> Ir:
