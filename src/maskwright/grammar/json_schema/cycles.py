@@ -28,7 +28,7 @@ def find_cycles(scan: Scan) -> None:
     def in_place(i: int) -> Iterable[int]:
         return (b for group in scan.groups.get(i, ()) for b in group.branches if b >= 0)
 
-    closing = _cycle(len(scan.schemas), in_place)
+    closing = _cycle(scan.groups, in_place)
     if closing is not None:
         keyword = next(g.keyword for g in scan.groups[closing[0]] if closing[1] in g.branches)
         raise SchemaError(
@@ -37,7 +37,7 @@ def find_cycles(scan: Scan) -> None:
             hint="Put the reference under properties or items, or remove it",
         )
     if not scan.suspect:
-        scan.suspect = _cycle(len(scan.schemas), lambda i: _needs(scan, i)) is not None
+        scan.suspect = _cycle(range(len(scan.schemas)), lambda i: _needs(scan, i)) is not None
 
 
 def _needs(scan: Scan, i: int) -> Iterable[int]:
@@ -62,21 +62,22 @@ def _needs(scan: Scan, i: int) -> Iterable[int]:
             yield number
 
 
-def _cycle(size: int, successors: Callable[[int], Iterable[int]]) -> tuple[int, int] | None:
-    """An edge that closes a cycle, or None. O(nodes + edges)."""
+def _cycle(starts: Iterable[int], successors: Callable[[int], Iterable[int]]) -> tuple[int, int] | None:
+    """An edge that closes a cycle among what is reached from `starts`, or None. O(nodes + edges)."""
     new, open_, done = 0, 1, 2
-    state = bytearray(size)
-    for start in range(size):
-        if state[start] != new:
+    state: dict[int, int] = {}
+    for start in starts:
+        if start in state:
             continue
         stack = [(start, iter(successors(start)))]
         state[start] = open_
         while stack:
             node, rest = stack[-1]
             for after in rest:
-                if state[after] == open_:
+                now = state.get(after, new)
+                if now == open_:
                     return node, after
-                if state[after] == new:
+                if now == new:
                     state[after] = open_
                     stack.append((after, iter(successors(after))))
                     break

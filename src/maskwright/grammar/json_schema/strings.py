@@ -9,7 +9,22 @@ from typing import TYPE_CHECKING
 from maskwright.errors import LimitError
 from maskwright.grammar import formats, regex
 from maskwright.grammar.automata import automaton
-from maskwright.grammar.ir import ALL, ANY, EMPTY, And, Ir, Not, complement, concat, intersect, literal, one_of, repeat
+from maskwright.grammar.ir import (
+    ALL,
+    ANY,
+    Alt,
+    And,
+    Chars,
+    Ir,
+    Not,
+    Repeat,
+    complement,
+    concat,
+    intersect,
+    literal,
+    one_of,
+    repeat,
+)
 from maskwright.grammar.plan import CompileLimits
 
 if TYPE_CHECKING:
@@ -20,6 +35,7 @@ Regexes = list[tuple[str, Ir]]
 _CACHE_SIZE = 4096
 _automata: dict[object, Regex] = {}
 _emptiness: dict[object, bool] = {}
+_shapes: dict[str, int | None] = {}
 
 
 def pattern_ir(pattern: str, limits: CompileLimits) -> Ir:
@@ -54,20 +70,47 @@ def _typed_format(name: str) -> Ir:
     return date if name == "date" else concat(date, one_of("Tt"), regex.pattern_ir(_TIME))
 
 
-@lru_cache(maxsize=_CACHE_SIZE)
-def is_simple(ir: Ir) -> bool:
-    """Whether the term has neither intersection nor complement, so that its emptiness shows from its shape. O(size)."""
-    stack = [ir]
+def is_simple(name: str, ir: Ir) -> bool:
+    """Whether a term has neither intersection nor complement, so that its emptiness shows from its shape."""
+    return _shape(name, ir) is not None
+
+
+def _shape(name: str, ir: Ir) -> int | None:
+    """The length of the shortest string of a simple term, -1 where there is none; None for other terms."""
+    if name not in _shapes:
+        if len(_shapes) >= _CACHE_SIZE:
+            _shapes.clear()
+        _shapes[name] = _shortest(ir)
+    return _shapes[name]
+
+
+def _shortest(ir: Ir) -> int | None:
+    done: list[int] = []
+    stack: list[tuple[Ir, bool]] = [(ir, False)]
     while stack:
-        top = stack.pop()
-        if isinstance(top, And | Not):
-            return False
-        stack.extend(top.children)
-    return True
+        node, ready = stack.pop()
+        if isinstance(node, And | Not):
+            return None
+        if not ready and node.children:
+            stack.append((node, True))
+            stack.extend((child, False) for child in node.children)
+            continue
+        start = len(done) - len(node.children)
+        parts = done[start:]
+        del done[start:]
+        if isinstance(node, Chars):
+            done.append(1)
+        elif isinstance(node, Repeat):
+            done.append(0 if node.min == 0 else parts[0] * node.min if parts[0] >= 0 else -1)
+        elif isinstance(node, Alt):
+            done.append(min((p for p in parts if p >= 0), default=-1))
+        else:
+            done.append(-1 if -1 in parts else sum(parts))
+    return done[0]
 
 
 def is_everything(ir: Ir) -> bool:
-    """Whether a term is plainly the language of all strings: decided within a few states of the complement's automaton."""
+    """Whether a term is plainly the language of all strings: a few states of its complement's automaton tell."""
     return ir == ALL or automaton(complement(ir)).is_empty_within(16) > 0
 
 
@@ -103,8 +146,12 @@ def is_string_empty(regexes: Regexes, least: int, most: int, limits: CompileLimi
         return True
     if not regexes:
         return False
-    if least == 0 and most < 0 and len(regexes) == 1 and is_simple(regexes[0][1]):
-        return regexes[0][1] == EMPTY
+    fewest = _shape(*regexes[0]) if len(regexes) == 1 else None
+    if fewest is not None:
+        if fewest < 0 or 0 <= most < fewest:
+            return True
+        if least <= fewest:
+            return False
     key = _key(regexes, least, most)
     found = _emptiness.get(key)
     if found is None:
