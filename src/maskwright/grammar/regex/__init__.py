@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -107,7 +108,10 @@ class Regex(Constraint):
 
     def fingerprint(self) -> str:
         """The content key of the compile cache."""
-        return f"regex:{self.dialect}:{self.match}:{self.flags}:{self.pattern}"
+        pattern = self.pattern
+        if len(pattern) > 200:  # a digest, so that caches and manifests hold no megabytes
+            pattern = "sha256-" + hashlib.sha256(pattern.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"regex:{self.dialect}:{self.match}:{self.flags}:{pattern}"
 
     def language(self, limits: CompileLimits | None = None) -> Ir:
         """The set of texts, as a regular term. Raises RegexError and LimitError."""
