@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <unordered_set>
 
 namespace mw {
 namespace {
@@ -9,19 +10,12 @@ namespace {
 uint64_t key_of(DfaState state, Sub sub) { return (uint64_t{state} << kSubBits) | sub; }
 constexpr uint64_t kFinished = ~uint64_t{0};
 
-uint32_t bytes_of(uint32_t cp) {  // in a JSON string; raw text takes no more
-  if (cp == '"' || cp == '\\') return 2;
-  if (is_control(cp)) return needs_hex_escape(cp) ? 6 : 2;
-  uint8_t bytes[4];
-  return static_cast<uint32_t>(encode_utf8(cp, bytes));
-}
-
-// Where single tokens lead from a state: the distinct ends, kFinished for tokens that close a JSON string.
+// Where single tokens lead from a state: the distinct ends, kFinished for tokens that close a JSON string. Witnesses use no
+// escape that they can do without: others are many, and none is shorter.
 class OneToken {
  public:
   OneToken(Vocab& vocab, RegexDfa& dfa, Transport transport)
-      : store_(vocab.bases()), trie_(vocab.trie()), dfa_(dfa), json_(transport != Transport::Raw),
-        any_escapes_(transport == Transport::JsonAny) {}
+      : store_(vocab.bases()), trie_(vocab.trie()), dfa_(dfa), json_(transport != Transport::Raw) {}
 
   std::vector<uint64_t> ends(DfaState state, Sub sub) {
     ends_.clear();
@@ -47,7 +41,7 @@ class OneToken {
   static constexpr uint32_t kRunMinDescendants = 200;
 
   void step(TrieNode c, Sub sub, DfaState state) {
-    const Decoded d = json_ ? decode_json(sub, trie_.byte(c), any_escapes_) : decode_utf8(sub, trie_.byte(c));
+    const Decoded d = json_ ? decode_json(sub, trie_.byte(c), false) : decode_utf8(sub, trie_.byte(c));
     if (d.kind == Decoded::Dead) return;
     if (d.kind == Decoded::Quote) {
       if (dfa_.accepting(state) && trie_.has_tokens(c)) end(kFinished);
@@ -58,7 +52,7 @@ class OneToken {
     if (d.kind == Decoded::Partial) {
       next_sub = d.value;
       const auto live = [&](uint32_t lo, uint32_t hi) { return dfa_.any_live_in(state, lo, hi); };
-      if (!partial_is_live(next_sub, any_escapes_, live)) return;
+      if (!partial_is_live(next_sub, false, live)) return;
     } else {
       next = dfa_.next(state, d.value);
       if (next == 0) return;
@@ -96,7 +90,7 @@ class OneToken {
   BaseStore& store_;
   const TokenTrie& trie_;
   RegexDfa& dfa_;
-  bool json_, any_escapes_;
+  bool json_;
   std::vector<At> stack_;
   std::vector<uint64_t> ends_;
 };
@@ -116,63 +110,129 @@ RegexBases& Automaton::bases(const Vocab& vocab, Transport transport) {
   return *per_vocab(vocab, transport).bases;
 }
 
-// Breadth first over the states that cannot end yet; then backward from the ends, which settles every state that was
-// looked into. Accepting states cost nothing and are not looked into, so a long optional tail is free.
+namespace {
+
+// The graph of single tokens around a state, and the distances to an end in it.
+class FinishSearch {
+ public:
+  FinishSearch(OneToken& tokens, std::unordered_map<uint64_t, uint32_t>& known) : tokens_(tokens), known_(known) {}
+
+  // False: more than `most` states lie between characters. States inside a character come last, and are left out past
+  // that number: then the costs are upper bounds, though still those of a witness.
+  template <class IsEnd>
+  bool explore(uint64_t from, size_t most, IsEnd is_end) {
+    std::deque<uint64_t> whole, cut;
+    seen_.insert(from);
+    whole.push_back(from);
+    while (!whole.empty() || (!cut.empty() && order_.size() < most)) {
+      if (order_.size() >= most) return false;
+      auto& queue = whole.empty() ? cut : whole;
+      const uint64_t at = queue.front();
+      queue.pop_front();
+      order_.push_back(at);
+      for (uint64_t next : tokens_.ends(static_cast<DfaState>(at >> kSubBits), static_cast<Sub>(at & kSubMask))) {
+        before_[next].push_back(at);
+        if (!seen_.insert(next).second) continue;
+        const auto old = known_.find(next);
+        if (is_end(next)) cost_[next] = 0;
+        else if (old != known_.end()) cost_[next] = old->second;
+        else ((next & kSubMask) == 0 ? whole : cut).push_back(next);
+      }
+    }
+    return true;
+  }
+
+  // Backward from the ends, in order of cost (known costs differ, so by buckets).
+  void settle() {
+    for (const auto& [k, c] : cost_) put(k, c);
+    for (uint32_t c = 0; c < buckets_.size(); ++c)
+      for (size_t i = 0; i < buckets_[c].size(); ++i) relax(buckets_[c][i], c);
+    for (uint64_t k : order_) {
+      const auto it = cost_.find(k);
+      if ((k & kSubMask) != 0) continue;  // looked into for its successors; its own cost may be short of some
+      known_[k] = it == cost_.end() ? kNoCost : it->second;
+    }
+  }
+
+ private:
+  void put(uint64_t k, uint32_t c) {
+    if (c >= kNoCost) return;
+    if (buckets_.size() <= c) buckets_.resize(c + 1);
+    buckets_[c].push_back(k);
+  }
+  void relax(uint64_t k, uint32_t c) {
+    if (cost_[k] != c) return;
+    for (uint64_t p : before_[k]) {
+      const auto it = cost_.find(p);
+      if (it != cost_.end() && it->second <= c + 1) continue;
+      cost_[p] = c + 1;
+      put(p, c + 1);
+    }
+  }
+
+  OneToken& tokens_;
+  std::unordered_map<uint64_t, uint32_t>& known_;
+  std::unordered_map<uint64_t, std::vector<uint64_t>> before_;  // successor -> predecessors
+  std::unordered_map<uint64_t, uint32_t> cost_;
+  std::unordered_set<uint64_t> seen_;
+  std::vector<uint64_t> order_;
+  std::vector<std::vector<uint64_t>> buckets_;
+};
+
+// Bytes that finish a partial escape whatever it becomes.
+uint32_t most_bytes_to_finish(Sub sub) {
+  if (sub_mode(sub) == Mode::Backslash) return 11;
+  const uint32_t digits = sub_payload(sub) >> 12;
+  if (sub_mode(sub) == Mode::Hex && digits < 2) return 4 - digits + 6;
+  return bytes_to_finish(sub);
+}
+
+}  // namespace
+
 uint32_t Automaton::finish_tokens(Vocab& vocab, Transport transport, DfaState state, Sub sub) {
-  if (transport == Transport::Raw && sub == 0 && dfa_->accepting(state)) return 0;
+  if (transport == Transport::Raw) {
+    if (sub == 0 && dfa_->accepting(state)) return 0;
+  } else if (sub != 0) {  // byte by byte: whole tokens would seldom do better, and the states are many
+    return add_cost(most_bytes_to_finish(sub) + 1, widest_finish());
+  }
   const std::scoped_lock lock(mutex_);
+  return sub == 0 ? search_finish(vocab, transport, state) : finish_character(vocab, state, sub);
+}
+
+// Accepting states cost nothing and are not looked into, so a long optional tail is free. Every state that was looked into
+// is settled.
+uint32_t Automaton::search_finish(Vocab& vocab, Transport transport, DfaState state) {
   auto& known = per_vocab(vocab, transport).finish;
-  const uint64_t from = key_of(state, sub);
+  const uint64_t from = key_of(state, 0);
   if (const auto it = known.find(from); it != known.end()) return it->second;
   const auto is_end = [&](uint64_t k) {
     if (k == kFinished) return true;
     return transport == Transport::Raw && (k & kSubMask) == 0 && dfa_->accepting(static_cast<DfaState>(k >> kSubBits));
   };
-  OneToken one(vocab, *dfa_, transport);
-  std::unordered_map<uint64_t, std::vector<uint64_t>> before;  // successor -> predecessors
-  std::vector<uint64_t> order{from};
-  std::unordered_map<uint64_t, uint32_t> cost;
-  std::vector<uint64_t> settled;
-  std::unordered_map<uint64_t, bool> seen{{from, true}};
-  for (size_t i = 0; i < order.size() && i < kMaxSearch; ++i) {
-    const uint64_t at = order[i];
-    for (uint64_t next : one.ends(static_cast<DfaState>(at >> kSubBits), static_cast<Sub>(at & kSubMask))) {
-      before[next].push_back(at);
-      if (!seen.try_emplace(next, true).second) continue;
-      const auto old = known.find(next);
-      if (is_end(next)) cost[next] = 0;
-      else if (old != known.end()) cost[next] = old->second;
-      else order.push_back(next);
-    }
-  }
-  if (order.size() > kMaxSearch) {
+  OneToken tokens(vocab, *dfa_, transport);
+  FinishSearch search(tokens, known);
+  if (!search.explore(from, kMaxSearch, is_end)) {
     const int64_t length = dfa_->min_length(state);
     return length >= kNoCost / 8 ? kNoCost : static_cast<uint32_t>(6 * length + 12);
   }
-  // Backward in order of cost (known costs may differ, so by buckets).
-  std::vector<std::vector<uint64_t>> buckets(1);
-  const auto put = [&](uint64_t k, uint32_t c) {
-    if (c >= kNoCost) return;
-    if (buckets.size() <= c) buckets.resize(c + 1);
-    buckets[c].push_back(k);
-  };
-  for (const auto& [k, c] : cost) put(k, c);
-  for (uint32_t c = 0; c < buckets.size(); ++c)
-    for (size_t i = 0; i < buckets[c].size(); ++i) {
-      const uint64_t k = buckets[c][i];
-      if (cost[k] != c) continue;
-      for (uint64_t p : before[k]) {
-        const auto it = cost.find(p);
-        if (it != cost.end() && it->second <= c + 1) continue;
-        cost[p] = c + 1;
-        put(p, c + 1);
-      }
-    }
-  for (uint64_t k : order) {
-    const auto it = cost.find(k);
-    known[k] = it == cost.end() ? kNoCost : it->second;
-  }
+  search.settle();
   return known[from];
+}
+
+// Raw text, inside a character: one token, and on from where it ends.
+uint32_t Automaton::finish_character(Vocab& vocab, DfaState state, Sub sub) {
+  auto& known = per_vocab(vocab, Transport::Raw).finish;
+  const uint64_t from = key_of(state, sub);
+  if (const auto it = known.find(from); it != known.end()) return it->second;
+  uint32_t best = kNoCost;
+  for (uint64_t end : OneToken(vocab, *dfa_, Transport::Raw).ends(state, sub)) {
+    const auto to = static_cast<DfaState>(end >> kSubBits);
+    const auto rest = static_cast<Sub>(end & kSubMask);
+    const bool done = rest == 0 && dfa_->accepting(to);
+    const uint32_t cost = done ? 0 : rest == 0 ? search_finish(vocab, Transport::Raw, to) : finish_character(vocab, to, rest);
+    best = std::min(best, add_cost(1, cost));
+  }
+  return known[from] = best;
 }
 
 uint32_t Automaton::widest_finish() {
@@ -190,7 +250,7 @@ uint32_t Automaton::widest_finish() {
           order.push_back(s.next);
           before.emplace_back();
         }
-        before[it->second].emplace_back(static_cast<uint32_t>(i), bytes_of(s.code_point));
+        before[it->second].emplace_back(static_cast<uint32_t>(i), json_bytes(s.code_point));
       }
     }
     std::vector<uint32_t> cost(order.size(), kNoCost);

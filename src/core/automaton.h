@@ -22,8 +22,8 @@ class Automaton {
   RegexBases& bases(const Vocab& vocab, Transport transport);
 
   // Fewest tokens from a state (with `sub` of a character read) to the end of a match; inside a JSON string the closing
-  // quote included. Exact: a search over the states before the first accepting ones. Past kMaxSearch states an upper
-  // bound by the shortest text, byte by byte.
+  // quote included. Exact for raw text: a search over the states before the first accepting ones. Past kMaxSearch states
+  // an upper bound by the shortest text, byte by byte.
   uint32_t finish_tokens(Vocab& vocab, Transport transport, DfaState state, Sub sub);
   // No state between characters needs more bytes than this to finish (characters that JSON must escape counted as
   // escapes, no closing quote); kNoCost where there are too many states to look at.
@@ -37,6 +37,8 @@ class Automaton {
     std::unique_ptr<RegexBases> bases;
     std::unordered_map<uint64_t, uint32_t> finish;  // by state << 20 | sub
   };
+  uint32_t search_finish(Vocab& vocab, Transport transport, DfaState state);
+  uint32_t finish_character(Vocab& vocab, DfaState state, Sub sub);
   PerVocab& per_vocab(const Vocab& vocab, Transport transport);
 
   std::shared_ptr<RegexDfa> dfa_;

@@ -139,6 +139,45 @@ int partial_ranges(Sub sub, CharSpan out[2]) {
   }
 }
 
+uint32_t bytes_to_finish(Sub sub) {
+  const uint32_t p = sub_payload(sub);
+  switch (sub_mode(sub)) {
+    case Mode::Start: return 0;
+    case Mode::Utf8Need1: return 1;
+    case Mode::Utf8Need2: return 2;
+    case Mode::Utf8Need3: return 3;
+    case Mode::Backslash: return 1;
+    case Mode::Hex: {  // a high surrogate wants six bytes more
+      const uint32_t digits = p >> 12, value = p & 0xfffu;
+      const bool high = digits >= 2 && (value >> (4 * (digits - 2))) >= 0xd8 && (value >> (4 * (digits - 2))) <= 0xdb;
+      return 4 - digits + (high ? 6 : 0);
+    }
+    case Mode::LowSurrogate: {
+      const uint32_t at = p & 0x7fu;
+      return at < 4 ? 6 - at : at < 8 ? 2 : 1;
+    }
+  }
+  return 0;
+}
+
+uint32_t bytes_to_finish(Sub sub, uint32_t code_point) {
+  const uint32_t surrogate = code_point > 0xffff ? 6 : 0;
+  switch (sub_mode(sub)) {
+    case Mode::Backslash: {
+      const bool named = code_point == '"' || code_point == '\\' || (is_control(code_point) && !needs_hex_escape(code_point));
+      return named ? 1 : 5 + surrogate;
+    }
+    case Mode::Hex: return 4 - (sub_payload(sub) >> 12) + surrogate;
+    default: return bytes_to_finish(sub);
+  }
+}
+
+uint32_t json_bytes(uint32_t code_point) {
+  if (code_point == '"' || code_point == '\\') return 2;
+  if (is_control(code_point)) return needs_hex_escape(code_point) ? 6 : 2;
+  return code_point < 0x80 ? 1 : code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
+}
+
 int encode_utf8(uint32_t cp, uint8_t out[4]) {
   const auto byte = [](uint32_t v) { return static_cast<uint8_t>(v); };
   if (cp < 0x80) {

@@ -63,6 +63,12 @@ bool partial_is_live(Sub sub, bool any_escapes, AnyLive any_live_in) {
   return false;
 }
 
+// Bytes that finish the character of which `sub` has been read: the shortest way to any, or the way to this one.
+uint32_t bytes_to_finish(Sub sub);
+uint32_t bytes_to_finish(Sub sub, uint32_t code_point);
+// Bytes of a character inside a JSON string, escaped only where it must be.
+uint32_t json_bytes(uint32_t code_point);
+
 // UTF-8 of a code point; returns the number of bytes.
 int encode_utf8(uint32_t cp, uint8_t out[4]);
 

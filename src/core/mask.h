@@ -46,6 +46,7 @@ class Walker {
   bool admits(uint32_t cost);
   // The same for a bound on the costs of a whole set; not fitting is no loss, the caller then goes token by token.
   bool fits(uint32_t bound);
+  void note_dropped() { dropped_ = true; }
   void add(const TokenSet& set);
   void add(std::span<const TokenId> tokens);
   // Tokens that end with an item.

@@ -41,27 +41,6 @@ std::vector<uint32_t> trie_costs(const TextTrie& texts, const Vocab& vocab, uint
 
 }  // namespace
 
-uint32_t bytes_to_finish(Sub sub) {
-  const uint32_t p = sub_payload(sub);
-  switch (sub_mode(sub)) {
-    case Mode::Start: return 0;
-    case Mode::Utf8Need1: return 1;
-    case Mode::Utf8Need2: return 2;
-    case Mode::Utf8Need3: return 3;
-    case Mode::Backslash: return 1;
-    case Mode::Hex: {  // a high surrogate wants six bytes more
-      const uint32_t digits = p >> 12, value = p & 0xfffu;
-      const bool high = digits >= 2 && (value >> (4 * (digits - 2))) >= 0xd8 && (value >> (4 * (digits - 2))) <= 0xdb;
-      return 4 - digits + (high ? 6 : 0);
-    }
-    case Mode::LowSurrogate: {
-      const uint32_t at = p & 0x7fu;
-      return at < 4 ? 6 - at : at < 8 ? 2 : 1;
-    }
-  }
-  return 0;
-}
-
 TextTrie::TextTrie(const std::vector<std::string>& texts) {
   std::vector<std::string_view> views(texts.begin(), texts.end());
   std::vector<TokenId> ids(texts.size());
@@ -78,21 +57,7 @@ TrieNode TextTrie::advance(TrieNode n, uint32_t code_point) const {
 }
 
 bool TextTrie::any_child_in(TrieNode n, uint32_t lo, uint32_t hi) const {
-  struct At {
-    TrieNode node;
-    Sub sub;
-  };
-  std::vector<At> stack{{n, 0}};
-  while (!stack.empty()) {
-    const At at = stack.back();
-    stack.pop_back();
-    for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c) {
-      const Decoded d = decode_utf8(at.sub, trie_.byte(c));
-      if (d.kind == Decoded::Partial) stack.push_back({c, d.value});
-      else if (d.kind == Decoded::Char && lo <= d.value && d.value <= hi) return true;
-    }
-  }
-  return false;
+  return any_next_char(n, [&](uint32_t cp, TrieNode) { return lo <= cp && cp <= hi; });
 }
 
 ChoiceMachine::ChoiceMachine(const std::vector<std::string>& texts, const Vocab& vocab)
@@ -173,43 +138,38 @@ int ChoiceStringMachine::candidates(Request&, State s, std::span<uint8_t> out) c
   return k;
 }
 
+// Fewest tokens from each node: spelled raw where nothing below needs an escape, else byte by byte.
+void ChoiceStringMachine::prepare_costs() const {
+  costs_ = trie_costs(texts_, *vocab_, '"');
+  const TokenTrie& trie = texts_.trie();
+  std::vector<uint32_t> bytes(trie.size(), kNoCost);
+  std::vector<uint8_t> escapes(trie.size(), 0);
+  for (size_t i = trie.size(); i-- > 0;) {
+    const auto n = static_cast<TrieNode>(i);
+    if (texts_.ends(n)) bytes[i] = 1;
+    for (TrieNode c = trie.first_child(n), e = c + trie.child_count(n); c < e; ++c) {
+      const uint32_t own = trie.byte(c) < 0x80 ? json_bytes(trie.byte(c)) : 1;
+      bytes[i] = std::min(bytes[i], add_cost(own, bytes[c]));
+      if (own > 1 || escapes[c]) escapes[i] = 1;
+    }
+    if (escapes[i]) costs_[i] = bytes[i];
+  }
+}
+
 uint32_t ChoiceStringMachine::cost(Request&, State s) const {
-  // Spelled without escapes where that is possible: a text with characters that need one costs its bytes.
-  std::call_once(once_, [&] {
-    costs_ = trie_costs(texts_, *vocab_, '"');
-    const TokenTrie& trie = texts_.trie();
-    std::vector<uint32_t> bytes(trie.size(), kNoCost);
-    for (size_t i = trie.size(); i-- > 0;) {
-      const auto n = static_cast<TrieNode>(i);
-      bytes[i] = texts_.ends(n) ? 1 : kNoCost;
-      bool escape = false;
-      for (TrieNode c = trie.first_child(n), e = c + trie.child_count(n); c < e; ++c) {
-        const uint8_t b = trie.byte(c);
-        const bool short_escape = b == '"' || b == '\\' || (is_control(b) && !needs_hex_escape(b));
-        escape = escape || short_escape || is_control(b);
-        bytes[i] = std::min(bytes[i], add_cost(short_escape ? 2 : is_control(b) ? 6 : 1, bytes[c]));
-      }
-      if (escape || bytes[i] < costs_[i]) costs_[i] = bytes[i];
-    }
-    // A raw spelling must not run through a character that needs an escape: take bytes for every ancestor of one.
-    std::vector<uint8_t> below(trie.size(), 0);
-    for (size_t i = trie.size(); i-- > 0;) {
-      const auto n = static_cast<TrieNode>(i);
-      for (TrieNode c = trie.first_child(n), e = c + trie.child_count(n); c < e; ++c) {
-        const uint8_t b = trie.byte(c);
-        if (b == '"' || b == '\\' || is_control(b) || below[c]) below[i] = 1;
-      }
-      if (below[i]) costs_[i] = bytes[i];
-      most_ = std::max(most_, costs_[i]);
-    }
-  });
+  std::call_once(once_, [&] { prepare_costs(); });
   if (s == kQuote) return add_cost(1, costs_[0]);
   if (s == kClosed) return 0;
-  const auto n = static_cast<size_t>(s >> kSubBits);
+  const auto n = static_cast<TrieNode>(s >> kSubBits);
   const auto sub = static_cast<Sub>(s & kSubMask);
   if (sub == 0) return costs_[n];
-  // Inside a character: which text it leads to is open, so the dearest one counts.
-  return add_cost(bytes_to_finish(sub), most_);
+  uint32_t best = kNoCost;
+  texts_.any_next_char(n, [&](uint32_t cp, TrieNode c) {
+    if (partial_is_live(sub, any_escapes_, [&](uint32_t lo, uint32_t hi) { return lo <= cp && cp <= hi; }))
+      best = std::min(best, add_cost(bytes_to_finish(sub, cp), costs_[c]));
+    return false;
+  });
+  return best;
 }
 
 }  // namespace mw

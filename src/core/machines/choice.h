@@ -19,6 +19,25 @@ class TextTrie {
   // Moves by the UTF-8 of a code point; kNoNode where no text goes on so.
   TrieNode advance(TrieNode n, uint32_t code_point) const;
   bool any_child_in(TrieNode n, uint32_t lo, uint32_t hi) const;
+  // Calls f(code point, node behind it) for each character that may come next, until it says true.
+  template <class F>
+  bool any_next_char(TrieNode n, F f) const {
+    struct At {
+      TrieNode node;
+      Sub sub;
+    };
+    std::vector<At> stack{{n, 0}};
+    while (!stack.empty()) {
+      const At at = stack.back();
+      stack.pop_back();
+      for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c) {
+        const Decoded d = decode_utf8(at.sub, trie_.byte(c));
+        if (d.kind == Decoded::Partial) stack.push_back({c, d.value});
+        else if (d.kind == Decoded::Char && f(d.value, c)) return true;
+      }
+    }
+    return false;
+  }
 
  private:
   TokenTrie trie_;
@@ -54,6 +73,7 @@ class ChoiceStringMachine final : public Machine {
   uint32_t cost(Request&, State s) const override;
 
  private:
+  void prepare_costs() const;
   static constexpr State kQuote = State{1} << 62, kClosed = State{1} << 61;
   static constexpr State pack(TrieNode n, Sub sub) { return (State{n} << kSubBits) | sub; }
 
@@ -62,10 +82,6 @@ class ChoiceStringMachine final : public Machine {
   const Vocab* vocab_;
   mutable std::once_flag once_;
   mutable std::vector<uint32_t> costs_;
-  mutable uint32_t most_ = 0;
 };
-
-// Bytes that finish a character of which `sub` has been read, the shortest way.
-uint32_t bytes_to_finish(Sub sub);
 
 }  // namespace mw

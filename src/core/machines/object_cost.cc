@@ -45,7 +45,13 @@ bool needs_escapes(const std::string& name) {
 void ObjectMachine::prepare_costs() const {
   std::call_once(costs_once_, [&] {
     spelled_.reserve(size());
-    for (const std::string& name : spec_.names) spelled_.push_back(vocab_->spelling_costs(written(name)));
+    for (const std::string& name : spec_.names) {
+      const std::string text = written(name);
+      spelled_.push_back(vocab_->spelling_costs(text));
+      if (!needs_escapes(name)) continue;
+      for (size_t i = 0; i < text.size(); ++i)  // byte by byte, as rest_of_name counts inside the key
+        spelled_.back()[i] = static_cast<uint32_t>(text.size() - i);
+    }
   });
 }
 
@@ -53,6 +59,7 @@ void ObjectMachine::prepare_costs() const {
 uint32_t ObjectMachine::name_cost(const Program& p, uint32_t i, size_t from) const {
   return add_cost(spelled_[i][from], p.node_cost(spec_.children[i]));
 }
+
 
 // From behind a value: all that is required, and the closing brace.
 uint32_t ObjectMachine::required_cost(const Program& p, const Records& k, const ObjectRecord& r) const {
@@ -78,35 +85,51 @@ uint32_t ObjectMachine::member_cost(const Program& p, Records& k, const ObjectRe
   return best;
 }
 
+// Tokens from inside the key to the end of the member of name i, of which `read` bytes are behind; kNoCost where the
+// partial escape cannot become its next character.
+uint32_t ObjectMachine::rest_of_name(const Program& p, uint32_t i, size_t read, Sub sub) const {
+  const std::string& name = spec_.names[i];
+  uint32_t finish = 0;
+  if (sub_mode(sub) >= Mode::Backslash) {
+    Sub at = 0;
+    for (; read < name.size(); ++read) {
+      const Decoded d = decode_utf8(at, static_cast<uint8_t>(name[read]));
+      at = d.value;
+      if (d.kind == Decoded::Char) break;
+    }
+    const auto is_next = [&](uint32_t lo, uint32_t hi) { return lo <= at && at <= hi; };
+    if (read == name.size() || !partial_is_live(sub, spec_.any_escapes, is_next)) return kNoCost;
+    finish = bytes_to_finish(sub, at);
+    ++read;
+  }
+  if (!needs_escapes(name)) return add_cost(finish, name_cost(p, i, 2 + read));
+  for (; read < name.size(); ++read) {
+    const auto b = static_cast<uint8_t>(name[read]);
+    finish += b < 0x80 ? json_bytes(b) : 1;
+  }
+  return add_cost(finish + 2, p.node_cost(spec_.children[i]));
+}
+
 uint32_t ObjectMachine::key_cost(Request& r, State s) const {
   prepare_costs();
   const Program& p = r.program();
   Records& k = r.records();
   const ObjectRecord rec = k.object(key_record(k, s));
-  const Sub sub = low(s);
   uint32_t best = kNoCost;
   if (phase(s) == Key) {
-    const TrieNode at = cursor(s);
     std::vector<uint8_t> path;
-    trie_.trie().path(at, path);
-    const bool escaped = sub_mode(sub) >= Mode::Backslash;
-    for (uint32_t t = first_under_[at]; t < end_under_[at]; ++t) {
+    trie_.trie().path(cursor(s), path);
+    for (uint32_t t = first_under_[cursor(s)]; t < end_under_[cursor(s)]; ++t) {
       const uint32_t i = by_text_[t];
       if (!name_allowed(k, rec, i)) continue;
-      const std::string& name = spec_.names[i];
-      uint32_t rest;
-      if (escaped || needs_escapes(name))  // byte by byte, escapes the long way
-        rest = add_cost(bytes_to_finish(sub) + 2 + 6 * static_cast<uint32_t>(name.size() - path.size()),
-                        p.node_cost(spec_.children[i]));
-      else
-        rest = name_cost(p, i, 2 + path.size());
+      const uint32_t rest = rest_of_name(p, i, path.size(), low(s));
       best = std::min(best, add_cost(rest, required_cost(p, k, after_name(k, rec, i))));
     }
   }
   if (others_allowed(rec)) {
     const uint32_t away = may_become_forbidden(r, s) ? 2 : 0;
     const uint32_t rest = add_cost(p.node_cost(spec_.additional), required_cost(p, k, rec));
-    best = std::min(best, add_cost(bytes_to_finish(sub) + away + 2, rest));
+    best = std::min(best, add_cost(bytes_to_finish(low(s)) + away + 2, rest));
   }
   return best;
 }

@@ -36,28 +36,41 @@ void ObjectMachine::find_ends(Request& r, const TokenTrie& trie, TrieNode node, 
   for (TrieNode c = trie.first_child(node), e = c + trie.child_count(node); c < e; ++c) step(c, trie.byte(c));
 }
 
-void ObjectMachine::add_key_tokens(Walker& w, StringBase& base, const Item& item, CharRange range) const {
-  if (!w.costs()) {
-    if (range.lo == 0) {
-      w.add(base.all);
-      return;
-    }
-    w.add(base.stay.all());
-    w.add(base.cut.all());
-    w.add(base.close.between(range.lo, range.hi));
-    return;
-  }
-  // A token may end on the way to a forbidden key, from where a character more is due: one cost for all, not too low.
-  Request& r = w.request();
+// No token that ends inside the key costs more to finish than this: a character may be cut (11 bytes), and the text may
+// be a forbidden key, from where a character more is due.
+uint32_t ObjectMachine::dearest_end(Request& r, const Item& item) const {
   Records& k = r.records();
   const uint32_t rec = key_record(k, item.state);
-  const Item other{outside(k, rec, k.append(0, 0xff), 0), item.machine, item.rest};  // no text holds this byte
-  const uint32_t inside = add_cost(r.item_cost(other), 2);
-  if (w.admits(inside)) w.add(base.stay.all());
-  for (const StringBase::Cut& cut : base.cuts)
-    if (w.admits(add_cost(inside, bytes_to_finish(cut.sub)))) w.add(std::span(&cut.token, 1));
-  const Item behind{pack(AfterKey, kOther, rec, 0), item.machine, item.rest};
-  if (w.admits(r.item_cost(behind))) w.add(base.close.between(range.lo, range.hi));
+  const Item other{outside(k, rec, kUnknownText, 0), item.machine, item.rest};
+  return add_cost(r.item_cost(other), 2 + 11);
+}
+
+// Close to the token budget: tokens on the way to a name, and single bytes, each with its own cost. They suffice to close
+// the key.
+void ObjectMachine::walk_near_budget(Walker& w, TrieNode node, const Item& item) const {
+  w.note_dropped();
+  const TokenTrie& trie = w.trie();
+  for (TrieNode c = trie.first_child(node), e = c + trie.child_count(node); c < e; ++c) {
+    const State s = next_in_key(w.request(), item.state, trie.byte(c));
+    if (s == kDead) continue;
+    const Item end{s, item.machine, item.rest};
+    if (!in_key(s)) {
+      w.reach(c, end);
+      continue;
+    }
+    w.emit(trie.tokens(c), end);
+    if (phase(s) == Key) walk_near_budget(w, c, end);
+  }
+}
+
+void ObjectMachine::add_key_tokens(Walker& w, StringBase& base, CharRange range) const {
+  if (range.lo == 0) {
+    w.add(base.all);
+    return;
+  }
+  w.add(base.stay.all());
+  w.add(base.cut.all());
+  w.add(base.close.between(range.lo, range.hi));
 }
 
 bool ObjectMachine::walk_key(Walker& w, TrieNode node, const Item& item) const {
@@ -65,6 +78,10 @@ bool ObjectMachine::walk_key(Walker& w, TrieNode node, const Item& item) const {
   Records& k = r.records();
   const ObjectRecord rec = k.object(key_record(k, item.state));
   if (!w.takes_sets() || !others_allowed(rec)) return false;
+  if (w.costs() && !w.fits(dearest_end(r, item))) {
+    walk_near_budget(w, node, item);
+    return true;
+  }
   std::vector<NamedEnd> ends;
   if (may_become_forbidden(r, item.state)) find_ends(r, w.trie(), node, item.state, false, ends);
   std::vector<TokenId> removed;
@@ -75,7 +92,7 @@ bool ObjectMachine::walk_key(Walker& w, TrieNode node, const Item& item) const {
   }
   StringBase& base = w.vocab().bases().string(node, low(item.state), spec_.any_escapes);
   const int outer = w.open_part(std::move(removed));
-  add_key_tokens(w, base, item, range);
+  add_key_tokens(w, base, range);
   const uint32_t after = k.object(after_other(k, rec, kUnknownText));
   w.follow_exits(base.exits, range, {pack(AfterKey, kOther, after, 0), item.machine, item.rest});
   w.close_part(outer);
