@@ -86,7 +86,7 @@ def suspect_values(scan: Scan, i: int, schema: dict[str, Any], asserted: int) ->
     values = schema["enum"] if "enum" in schema else [schema["const"]]
     bits = scan.types.get(i)
     alone = asserted == (1 if bits is None else 2)
-    if not (alone and values and (bits is None or any(type_of(v) & bits for v in values))):
+    if not (alone and values and (bits is None or any(type_of(v, scan.draft) & bits for v in values))):
         scan.suspect = True
 
 

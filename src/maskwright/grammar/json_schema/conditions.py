@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .model import NEVER
 from .negation import complement
+from .paths import Path
 from .rewrites import refuse
 
 if TYPE_CHECKING:
@@ -16,15 +17,16 @@ _HINT = "Say what is allowed: an enum, a pattern, bounds, other types, or an any
 
 def on_not(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     """`not`: the complement of its schema."""
-    inner = scan.add(value, (scan.paths[i], "not"), in_place=True)
+    path = (scan.paths[i], "not")
+    inner = scan.add(value, path, in_place=True)
 
-    def rewrite() -> None:
+    def rewrite() -> Path:
         schemas = complement(scan, inner)
         if schemas is None:
             refuse(scan, i, "not", _HINT, "of this schema is not supported")
-        path = (scan.paths[i], "not")
         scan.apply(i, "any", "not", tuple([scan.synthetic(s, path) for s in schemas]) or (NEVER,))
         scan.suspect = scan.suspect or not schemas
+        return path
 
     scan.later.append(rewrite)
 
@@ -37,7 +39,7 @@ def on_if(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     condition = scan.add(value, (path, "if"), in_place=True)
     cases = {name: scan.add(schema.get(name, True), (path, name), in_place=True) for name in ("then", "else")}
 
-    def rewrite() -> None:
+    def rewrite() -> Path:
         schemas = complement(scan, condition)
         if schemas is None:
             refuse(scan, i, "if", _HINT, "with this schema is not supported")
@@ -45,6 +47,7 @@ def on_if(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         failing = {"anyOf": schemas} if schemas else False
         other = scan.synthetic({"allOf": [failing, scan.schema(cases["else"])]}, (path, "if"))
         scan.apply(i, "any", "if", (then, other))
+        return (path, "if")
 
     scan.later.append(rewrite)
 
@@ -60,7 +63,7 @@ def on_one_of(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         scan.apply(i, "one", "oneOf", branches)
         return
 
-    def rewrite() -> None:
+    def rewrite() -> Path:
         apart = []
         for n, branch in enumerate(branches):
             parts = [scan.schema(branch)]
@@ -77,5 +80,6 @@ def on_one_of(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
                 parts.append({"anyOf": schemas} if schemas else False)
             apart.append(branch if len(parts) == 1 else scan.synthetic({"allOf": parts}, (path, n)))
         scan.apply(i, "any", "oneOf", tuple(apart))
+        return path
 
     scan.later.append(rewrite)

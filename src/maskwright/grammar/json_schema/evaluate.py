@@ -53,7 +53,7 @@ def is_valid(scan: Scan, number: int, value: Any) -> bool:
 
 def fits_locally(scan: Scan, number: int, value: Any) -> bool:
     """Whether a value fits all keywords of a schema but those that apply others in place."""
-    schema, kind = scan.schemas[number], type_of(value)
+    schema, kind = scan.schemas[number], type_of(value, scan.draft)
     if not kind & scan.types.get(number, kind):
         return False
     if "enum" in schema and not _is_among(value, schema["enum"]):
@@ -73,7 +73,7 @@ def fits_locally(scan: Scan, number: int, value: Any) -> bool:
 
 def _is_among(value: Any, values: list[Any]) -> bool:
     wanted = identity(value)
-    return any(type_of(v) == type_of(value) and identity(v) == wanted for v in values)
+    return any(identity(v) == wanted for v in values)
 
 
 def _holds(scan: Scan, group: Group, value: Any) -> bool:

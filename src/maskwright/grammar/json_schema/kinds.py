@@ -19,12 +19,15 @@ BITS = {
 _OF: dict[type, int] = {type(None): NULL, bool: BOOLEAN, int: INTEGER, str: STRING, dict: OBJECT, list: ARRAY}
 
 
-def type_of(value: object) -> int:
-    """The type bit of a JSON value as `source.load` gives it; 1.0 is an integer (JSON Schema Core 2020-12, 4.2.3)."""
+def type_of(value: object, draft: int = 2020) -> int:
+    """The type bit of a JSON value as `source.load` gives it.
+
+    1.0 is an integer from draft 6 on (Validation, 6.1.1); in draft 4 an integer has no fraction part (Core, 3.5).
+    """
     bit = _OF.get(type(value))
     if bit is None:
         assert isinstance(value, Decimal)
-        return INTEGER if is_integral(value) else FRACTION
+        return INTEGER if draft > 4 and is_integral(value) else FRACTION
     return bit
 
 

@@ -85,7 +85,7 @@ class Lowering:
 
     def _pieces(self, facets: Facets) -> list[Piece]:
         if facets.values is not None:
-            return value_pieces(self, facets.values, self._scan.options)
+            return value_pieces(self, facets.values, self._scan.options, facets.types)
         pieces: list[Piece] = []
         types = facets.types
         if types & (NULL | BOOLEAN | NUMBER):

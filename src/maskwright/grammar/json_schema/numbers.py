@@ -40,6 +40,8 @@ _FRACTIONAL = concat(
     repeat(union(_DIGIT, literal("-"))), literal("."), repeat(_DIGIT), chars([(49, 57)]), repeat(_DIGIT)
 )
 
+_POINTED = concat(repeat(union(_DIGIT, literal("-"))), literal("."), repeat(_DIGIT, 1))
+
 
 def _readable(most: int, tail: Ir) -> Ir:
     natural = union(literal("0"), concat(chars([(49, 57)]), repeat(_DIGIT, 0, most - 1)))
@@ -94,7 +96,7 @@ def scalar_automaton(
     if not types & NUMBER:
         low = high = None
         excluded = ()
-    key = (types, low, high, excluded, options.numbers, options.typed)
+    key = (types, low, high, excluded, options.numbers, options.typed, options.lexical)
     found = _automata.get(key)
     if found is None:
         if len(_automata) >= _CACHE_SIZE:
@@ -108,8 +110,8 @@ def scalar_automaton(
 
 def number_ir(low: Bound | None, high: Bound | None, types: int, excluded: tuple[Number, ...], options: Options) -> Ir:
     """The texts of the numbers of `types` between two bounds, without the `excluded` ones."""
-    full = options.numbers == "full" and not options.typed
     whole = not types & FRACTION
+    full = options.numbers == "full" and not options.typed and not (whole and options.lexical)
     least, most = _integers(low, high) if whole else (None, None)
     bounded = (least is not None or most is not None) if whole else (low is not None or high is not None)
     exact = bounded or bool(excluded) or not types & INTEGER  # by value, so without exponents
@@ -121,7 +123,7 @@ def number_ir(low: Bound | None, high: Bound | None, types: int, excluded: tuple
     else:
         term = digits.json_number(full)
     if not types & INTEGER:
-        term = intersect(term, _FRACTIONAL)
+        term = intersect(term, _POINTED if options.lexical else _FRACTIONAL)
     if excluded:
         term = intersect(term, complement(union(*(value_ir(v, options) for v in excluded))))
     if options.typed and (low is None or high is None):
@@ -137,8 +139,10 @@ def canonical(value: Number) -> str:
     return "0" if text in ("-0", "") else text
 
 
-def value_ir(value: Number, options: Options) -> Ir:
+def value_ir(value: Number, options: Options, types: int = NUMBER) -> Ir:
     """The texts of one number: its digits, and zeros after them."""
+    if options.lexical and not types & FRACTION:
+        return digits.integer_range(int(value), int(value))
     places = len(canonical(value).partition(".")[2])
     most = max(digits.PLAIN_FRACTION_DIGITS, places) if options.numbers == "plain" or options.typed else None
     return digits.decimal_range(value, False, value, False, most)

@@ -26,7 +26,8 @@ _CHOICES: dict[str, tuple[str, ...]] = {
 class Options:
     """How the values of a schema are written; see `JsonSchema` for what each means.
 
-    `typed` adds what the parser of a Python type asks for beyond its schema, see `maskwright.grammar.types`.
+    `typed` adds what the parser of a Python type asks for beyond its schema (`maskwright.grammar.types`); `lexical` is
+    set for draft 4, where 1.0 is no integer.
     """
 
     key_order: KeyOrder = "schema"
@@ -36,6 +37,7 @@ class Options:
     formats: Formats = "assert"
     default_draft: Draft = "2020-12"
     typed: bool = False
+    lexical: bool = False
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():

@@ -9,6 +9,7 @@ decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from maskwright.errors import LimitError, SchemaError
@@ -38,7 +39,7 @@ class Scan:
         regexes: patterns and formats of strings, each with a key to memoise by.
         excluded: numbers that a schema leaves out.
         overlaps: for a `oneOf`, by its pointer, the pairs of branches that are known to overlap.
-        later: what is left to do once all schemas have been scanned.
+        later: rewritings to do once all schemas have been scanned; each gives the place that its errors are about.
         inner: schemas that apply in place only, never to a value of their own.
         aliases: schemas that are nothing but a reference, or annotations.
         unions: schemas that are nothing but an `anyOf` or `oneOf`.
@@ -56,9 +57,9 @@ class Scan:
         budget: Budget,
         overlaps: Overlaps,
     ) -> None:
-        self.options = options
-        self.budget = budget
         self.draft = draft_of(document, DRAFTS[options.default_draft], ROOT)
+        self.options = replace(options, lexical=True) if self.draft == 4 else options
+        self.budget = budget
         self.schemas: list[dict[str, Any]] = []
         self.paths: list[Path] = []
         self.index: dict[int, int] = {}
@@ -67,7 +68,7 @@ class Scan:
         self.regexes: dict[int, list[tuple[str, Ir]]] = {}
         self.excluded: dict[int, tuple[Any, ...]] = {}
         self.overlaps = overlaps
-        self.later: list[Callable[[], None]] = []
+        self.later: list[Callable[[], Path]] = []
         self.notes: dict[tuple[int, str], Note] = {}
         self.synthetics: set[int] = set()
         self.inner: set[int] = set()
@@ -180,9 +181,11 @@ class Scan:
             later, self.later = self.later, []
             for rewrite in later:
                 known = len(self.schemas)
-                rewrite()
+                path = rewrite()
                 self._scan_queued()
-                self.synthetics.update(range(known, len(self.schemas)))
+                made = len(self.schemas) - known
+                self.synthetics.update(range(known, known + made))
+                self.paths[known:] = [path] * made
         if self.linked:
             find_cycles(self)
         return root

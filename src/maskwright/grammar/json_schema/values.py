@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from maskwright.grammar.automata import automaton
 from maskwright.grammar.ir import literal, union
 
+from .kinds import NUMBER
 from .numbers import canonical, value_ir
 from .options import Options
 
@@ -22,8 +23,15 @@ if TYPE_CHECKING:
 MOST_SPELLED_NUMBERS = 64
 
 
-def value_pieces(lowering: Lowering, values: list[Any], options: Options) -> list[Piece]:
-    """The machines of a list of values: one for all strings, one for all other scalars, one for each container."""
+def value_pieces(lowering: Lowering, values: list[Any], options: Options, types: int = NUMBER) -> list[Piece]:
+    """The machines of a list of values: one for all strings, one for all other scalars, one for each container.
+
+    Args:
+        lowering: what defines the nodes of containers.
+        values: JSON values.
+        options: how they are written.
+        types: the types of numbers that are left, for those that an integer's writing depends on.
+    """
     escapes = options.escapes == "any"
     strings = [v.encode() for v in values if isinstance(v, str)]
     scalars = [v for v in values if not isinstance(v, str | list | dict)]
@@ -31,19 +39,19 @@ def value_pieces(lowering: Lowering, values: list[Any], options: Options) -> lis
     if strings:
         pieces.append(lambda program, node: program.define_choice_string(node, strings, escapes))
     if scalars:
-        pieces.append(_scalars(scalars, options))
+        pieces.append(_scalars(scalars, options, types))
     pieces += [_container(lowering, v, options) for v in values if isinstance(v, list | dict)]
     return pieces
 
 
-def _scalars(values: list[Any], options: Options) -> Piece:
+def _scalars(values: list[Any], options: Options, types: int) -> Piece:
     words = {None: "null", True: "true", False: "false"}
     numbers = [v for v in values if v is not None and not isinstance(v, bool)]
     named = [words[v] for v in values if v is None or isinstance(v, bool)]
     if not numbers or len(numbers) > MOST_SPELLED_NUMBERS:
         texts = [t.encode() for t in [*named, *map(canonical, numbers)]]
         return lambda program, node: program.define_choice(node, texts)
-    regex = automaton(union(*map(literal, named), *(value_ir(v, options) for v in numbers)))
+    regex = automaton(union(*map(literal, named), *(value_ir(v, options, types) for v in numbers)))
     return lambda program, node: program.define_regex(node, regex)
 
 
