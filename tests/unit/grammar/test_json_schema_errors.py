@@ -138,7 +138,10 @@ def test_parts_without_values_are_left_out() -> None:
     assert recorder.accepts("null") and not recorder.accepts("{}")
     recorder = record({"type": "array", "prefixItems": [{}, {"enum": []}], "items": {}})
     assert recorder.accepts("[1]") and not recorder.accepts("[1,1]")
-    loop = {"type": "object", "properties": {"n": {"$ref": "#"}, "m": {"type": "array", "items": {"$ref": "#/$defs/x"}}}}
+    loop = {
+        "type": "object",
+        "properties": {"n": {"$ref": "#"}, "m": {"type": "array", "items": {"$ref": "#/$defs/x"}}},
+    }
     endless = {"x": {"type": "object", "required": ["x"], "properties": {"x": {"$ref": "#/$defs/x"}}}}
     recorder = record({**loop, "$defs": endless})
     assert recorder.accepts('{"n":{"n":{}},"m":[]}') and not recorder.accepts('{"m":[{}]}')
@@ -149,7 +152,7 @@ def test_wrong_options() -> None:
         JsonSchema({}, key_order="random")  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         JsonSchema(5)
-    with pytest.raises(SchemaError, match="NaN|nan|compliant"):
+    with pytest.raises(SchemaError, match=r"NaN|nan|compliant"):
         JsonSchema({"minimum": float("nan")})
     loop: dict[str, Any] = {}
     loop["items"] = loop
@@ -157,7 +160,9 @@ def test_wrong_options() -> None:
         JsonSchema(loop)
 
 
-@pytest.mark.parametrize("text", ['{"items":' * 10_000 + "{}" + "}" * 10_000, '{"const":' + "[" * 5_000 + "]" * 5_000 + "}"])
+@pytest.mark.parametrize(
+    "text", ['{"items":' * 10_000 + "{}" + "}" * 10_000, '{"const":' + "[" * 5_000 + "]" * 5_000 + "}"]
+)
 def test_nesting_without_end_is_an_error_of_ours(text: str) -> None:
     with pytest.raises(ConstraintError, match="deep"):
         record(text)
@@ -183,7 +188,10 @@ def test_long_chains_and_wide_schemas() -> None:
     nested["$defs"][f"d{count}"] = {"type": "string"}
     assert record({"$ref": "#/$defs/d0", **nested}).accepts('"a"')
     required = {
-        "$defs": {f"d{n}": {"type": "object", "properties": {"k": {"$ref": f"#/$defs/d{n + 1}"}}, "required": ["k"]} for n in range(count)}
+        "$defs": {
+            f"d{n}": {"type": "object", "properties": {"k": {"$ref": f"#/$defs/d{n + 1}"}}, "required": ["k"]}
+            for n in range(count)
+        }
     }
     required["$defs"][f"d{count}"] = {"enum": []}
     with pytest.raises(UnsatisfiableError) as caught:
@@ -192,7 +200,10 @@ def test_long_chains_and_wide_schemas() -> None:
 
 
 def test_a_hundred_thousand_schemas_take_a_second_or_two() -> None:
-    schema = {"type": "object", "properties": {f"p{n}": {"type": "object", "properties": {"a": {"type": "integer"}}} for n in range(50_000)}}
+    schema = {
+        "type": "object",
+        "properties": {f"p{n}": {"type": "object", "properties": {"a": {"type": "integer"}}} for n in range(50_000)},
+    }
     text = json.dumps(schema)
     start = time.process_time()
     recorder = record(text)

@@ -143,8 +143,8 @@ class Scan:
         raise SchemaError(f"{keyword} is {expected}, not {brief(value)}", location=self.where(i, keyword))
 
     def where(self, i: int, *tokens: object) -> str:
-        """The pointer of a schema, or of a place below it."""
-        return pointer(self.paths[i], *tokens)
+        """The pointer of a schema, or of a place below it; that of its keyword for a synthetic one."""
+        return pointer(self.paths[i], *(() if i in self.synthetics else tokens))
 
     def resolve(self, number: int) -> Key:
         """The key of a schema by number; schemas that are only a reference or annotations are looked through."""
