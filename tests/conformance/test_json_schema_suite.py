@@ -1,7 +1,7 @@
 """The official JSON Schema test suite, judged by matchers over single bytes.
 
-Every schema is either refused by a ConstraintError that names a place, or judged right on all of its data: a valid datum is
-accepted in the order in which it is given (`key_order="any"`), an invalid one in no writing.
+Every schema is either refused by a ConstraintError that names a place, or judged right on all of its data: a valid one
+is accepted in the order in which it is given (`key_order="any"`), an invalid one in no writing.
 """
 
 from __future__ import annotations

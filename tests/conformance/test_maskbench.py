@@ -1,4 +1,4 @@
-"""Real schemas with valid and invalid instances (MaskBench): most compile, and none of their instances is judged wrong."""
+"""Real schemas with valid and invalid instances (MaskBench): most compile, none of their instances is judged wrong."""
 
 from __future__ import annotations
 
