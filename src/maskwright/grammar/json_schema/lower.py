@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from .evaluate import distinct
 from .facets import Facets
 from .forms import Forms
-from .kinds import ARRAY, BOOLEAN, NULL, NUMBER, OBJECT, STRING
+from .kinds import ARRAY, BOOLEAN, FRACTION, NULL, NUMBER, OBJECT, STRING
 from .model import ANYTHING, NOTHING, Key
 from .numbers import scalar_automaton
 from .productive import Productivity
@@ -49,12 +50,42 @@ class Lowering:
         if not isinstance(what, tuple):
             what(program, node)
         elif (members := self._forms.union(what)) is not None:
-            program.define_union(node, [self._node(program, k) for k in members if self._has_value(k)])
+            self._union(program, node, [key for key in members if self._has_value(key)])
         else:
             pieces: list[Piece] = []
             for facets in [Facets(self._scan, ())] if what == ANYTHING else self._forms.of(what):
                 pieces += self._pieces(facets)
             self.define(program, node, pieces)
+
+    def _union(self, program: Program, node: int, keys: list[Key]) -> None:
+        """Defines a union; the branches that are only lists of values become one list, and so one machine."""
+        nodes: list[int] = []
+        values: list[Any] = []
+        for key in keys:
+            listed = self._listed(key)
+            if listed is None:
+                nodes.append(self._node(program, key))
+            else:
+                values += listed
+        pieces = value_pieces(self, distinct(values), self._scan.options) if values else []
+        if not nodes:
+            self.define(program, node, pieces)
+            return
+        for piece in pieces:
+            nodes.append(program.new_node())
+            piece(program, nodes[-1])
+        program.define_union(node, nodes)
+
+    def _listed(self, key: Key) -> list[Any] | None:
+        """The values of a key that is nothing but `enum`s and `const`s."""
+        if key == ANYTHING or self._forms.union(key) is not None:
+            return None
+        found: list[Any] = []
+        for facets in self._forms.of(key):
+            if facets.values is None or (self._scan.options.lexical and not facets.types & FRACTION):
+                return None
+            found += facets.values
+        return found
 
     def define(self, program: Program, node: int, pieces: list[Piece]) -> None:
         """Defines a node as the union of pieces."""
