@@ -1,7 +1,7 @@
 """Two matchers for terms of the IR.
 
-`matches` is obviously right and slow: it computes all pairs (i, j) such that text[i:j] belongs. `runs` takes derivatives
-(Brzozowski 1964), for longer texts.
+`matches` is obviously right and slow: it computes all pairs (i, j) such that text[i:j] belongs. `runs` takes
+derivatives (Brzozowski 1964), for longer texts.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from unit.grammar.naive import runs as matches
 
 from maskwright.grammar.digits import decimal_range, integer_range, json_integer, json_number
+from unit.grammar.naive import runs as matches
 
 PLAIN = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]{1,20})?")
 FULL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")

@@ -10,12 +10,48 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from maskwright.errors import RegexError
 from maskwright.grammar.regex import pattern_ir
 from unit.grammar.naive import matches
 
-ATOMS = ["a", "b", "c", "A", ".", r"\n", r"\d", r"\w", r"\s", r"\W", r"\D", r"\S", "1", " ", "ſ", "K", "é", "_", "ß", "İ"]
-CLASSES = ["[ab]", "[^a]", r"[\w]", r"[^\s]", "[a-c1]", r"[\Wa]", "[^b\n]", "[]a]", "[a-]", r"[\n-]", "[kK]", "[^k]", r"[\d_s]"]
+ATOMS = [
+    "a",
+    "b",
+    "c",
+    "A",
+    ".",
+    r"\n",
+    r"\d",
+    r"\w",
+    r"\s",
+    r"\W",
+    r"\D",
+    r"\S",
+    "1",
+    " ",
+    "ſ",
+    "K",
+    "é",
+    "_",
+    "ß",
+    "İ",
+]
+CLASSES = [
+    "[ab]",
+    "[^a]",
+    r"[\w]",
+    r"[^\s]",
+    "[a-c1]",
+    r"[\Wa]",
+    "[^b\n]",
+    "[]a]",
+    "[a-]",
+    r"[\n-]",
+    "[kK]",
+    "[^k]",
+    r"[\d_s]",
+]
 ANCHORS = ["^", "$", r"\A", r"\Z"]
 QUANTIFIERS = ["*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{,2}", "{2,}", "{0}", "{1,3}?", "{,}", "{3}"]
 FLAG_GROUPS = ["(?i:", "(?s:", "(?a:", "(?-i:", "(?is:", "(?u:", "(?x: ", "(?s-i:"]
@@ -81,9 +117,52 @@ def test_anchors_anywhere(pattern: str) -> None:
 
 
 PIECES = [
-    *r"ab01,{}[]()|*+?^$.\-:#=<!> 7n", "\n", "(?:", "(?P<n>", "(?P<m>", "(?i)", "(?x)", "(?s:", "(?-i:", "(?a:", "(?i-s:", "(?#",
-    r"\1", r"\12", r"\012", r"\377", r"\400", r"\x", r"\x41", r"\u00e9", r"\N{DIGIT ONE}", r"\q", r"\Z", r"\b", r"\8", "[^", "[]",
-    "(?=", "(?<!", "(?P=n)", "(?(1)", "(?>", "{2}", "{1,2}", "{,2}", "{2,1}", "a*", "a+", r"\w", r"\d-", "a-", "-b]", "a|", "(?", "(?L)", "(?au:",
+    *r"ab01,{}[]()|*+?^$.\-:#=<!> 7n",
+    "\n",
+    "(?:",
+    "(?P<n>",
+    "(?P<m>",
+    "(?i)",
+    "(?x)",
+    "(?s:",
+    "(?-i:",
+    "(?a:",
+    "(?i-s:",
+    "(?#",
+    r"\1",
+    r"\12",
+    r"\012",
+    r"\377",
+    r"\400",
+    r"\x",
+    r"\x41",
+    r"\u00e9",
+    r"\N{DIGIT ONE}",
+    r"\q",
+    r"\Z",
+    r"\b",
+    r"\8",
+    "[^",
+    "[]",
+    "(?=",
+    "(?<!",
+    "(?P=n)",
+    "(?(1)",
+    "(?>",
+    "{2}",
+    "{1,2}",
+    "{,2}",
+    "{2,1}",
+    "a*",
+    "a+",
+    r"\w",
+    r"\d-",
+    "a-",
+    "-b]",
+    "a|",
+    "(?",
+    "(?L)",
+    "(?au:",
 ]
 SYNTAX = st.lists(st.sampled_from(PIECES), max_size=7).map("".join)
 
@@ -114,8 +193,15 @@ def test_every_construct_is_drawn_often_enough() -> None:
     @settings(max_examples=600, deadline=None, database=None)
     @given(patterns())
     def draw(pattern: str) -> None:
-        found = {"anchor": r"[$]|\\[AZ]|(?<!\[)\^", "class": r"\[", "flag": r"\(\?[aisux-]+:", "lazy": r"[*+?}]\?",
-                 "count": r"\{", "alternation": r"\|", "escape": r"\\[dDsSwW]"}
+        found = {
+            "anchor": r"[$]|\\[AZ]|(?<!\[)\^",
+            "class": r"\[",
+            "flag": r"\(\?[aisux-]+:",
+            "lazy": r"[*+?}]\?",
+            "count": r"\{",
+            "alternation": r"\|",
+            "escape": r"\\[dDsSwW]",
+        }
         count.update(name for name, what in found.items() if re.search(what, pattern))
 
     draw()
@@ -126,7 +212,22 @@ def test_every_construct_is_drawn_often_enough() -> None:
 @pytest.mark.parametrize("flags", [0, re.I, re.A, re.I | re.A])
 def test_classes_hold_for_all_of_unicode(flags: int) -> None:
     everything = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
-    for pattern in (r"\w", r"\d", r"\s", r"\W", "[a-z]", "[^a-z]", "k", "[^ſ]", "[ß-ÿ]", r"[\Wk]", "İ", "[İi]", "ǅ", "[Α-Ω]"):
+    for pattern in (
+        r"\w",
+        r"\d",
+        r"\s",
+        r"\W",
+        "[a-z]",
+        "[^a-z]",
+        "k",
+        "[^ſ]",
+        "[ß-ÿ]",
+        r"[\Wk]",
+        "İ",
+        "[İi]",
+        "ǅ",
+        "[Α-Ω]",
+    ):
         (ranges,) = [pattern_ir(pattern, flags=flags).ranges]  # type: ignore[attr-defined]
         ours = "".join("".join(map(chr, range(lo, hi + 1))) for lo, hi in ranges)
         assert ours == "".join(re.findall(pattern, everything, flags)), pattern
