@@ -75,6 +75,8 @@ UNSUPPORTED: list[tuple[Any, str]] = [
     ({"maxProperties": 3}, "/maxProperties"),
     ({"properties": {"a": {"not": {"items": {"type": "null"}}}}}, "/properties/a/not"),
     ({"if": {"additionalProperties": False}, "then": False}, "/if"),
+    ({"not": {"$ref": "#"}}, "/not"),
+    ({"type": "object", "not": {"not": {"allOf": [{"$ref": "#/not"}]}}}, "/not/not"),
     ({"oneOf": [{"items": {"type": "null"}}, {"items": {"type": "string"}}]}, "/oneOf"),
     ({"allOf": [{}], "unevaluatedProperties": False}, "/unevaluatedProperties"),
     ({"contains": {}, "unevaluatedItems": False}, "/unevaluatedItems"),

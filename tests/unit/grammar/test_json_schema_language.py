@@ -225,6 +225,8 @@ CONDITIONS: list[Row] = [
     ),
     ({"if": False, "then": False, "else": {"type": "null"}}, ["null"], ["1"]),
     ({"then": {"type": "null"}}, ["1"], []),
+    ({"not": {"if": True, "then": {"type": "string"}}}, ["1"], ['"a"']),
+    ({"oneOf": [{"oneOf": [{"minimum": 1}, {"maximum": 1}]}, {"type": "string"}]}, ["0", "2", '"a"'], ["1", "null"]),
     ({"dependentRequired": {"a": ["b"]}, "type": "object"}, ["{}", '{"b":1}', '{"a":1,"b":1}'], ['{"a":1}']),
     (
         {"dependentSchemas": {"a": {"properties": {"b": {"type": "null"}}}}},

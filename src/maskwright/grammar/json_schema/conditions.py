@@ -28,7 +28,7 @@ def on_not(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         scan.suspect = scan.suspect or not schemas
         return path
 
-    scan.later.append(rewrite)
+    scan.later.setdefault(i, []).append(rewrite)
 
 
 def on_if(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
@@ -49,7 +49,7 @@ def on_if(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         scan.apply(i, "any", "if", (then, other))
         return (path, "if")
 
-    scan.later.append(rewrite)
+    scan.later.setdefault(i, []).append(rewrite)
 
 
 def on_one_of(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
@@ -82,4 +82,4 @@ def on_one_of(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         scan.apply(i, "any", "oneOf", tuple(apart))
         return path
 
-    scan.later.append(rewrite)
+    scan.later.setdefault(i, []).append(rewrite)

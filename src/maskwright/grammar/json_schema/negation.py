@@ -37,8 +37,10 @@ def complement(scan: Scan, number: int) -> Schemas | None:
 def _negate(scan: Scan, number: int, depth: int) -> Schemas:
     if number < 0:
         return [{}] if number == NEVER else []
-    if depth > _DEEPEST:
-        raise _NoComplement
+    if depth > _DEEPEST or number in scan.settling:
+        raise _NoComplement  # the latter: a circle of complements
+    if number in scan.later:
+        scan.settle(number)
     schema = scan.schemas[number]
     out = _negate_groups(scan, number, depth)
     out += [_outside(regex) for regex in scan.regexes.get(number, ())]
@@ -56,8 +58,8 @@ def _negate(scan: Scan, number: int, depth: int) -> Schemas:
 def _negate_groups(scan: Scan, number: int, depth: int) -> Schemas:
     out: Schemas = []
     for group in scan.groups.get(number, ()):
-        if group.keyword in ("not", "if"):
-            continue  # met as keywords, whether or not they were rewritten already
+        if group.keyword == "not":
+            continue  # its own complement is at hand
         if group.kind == "all" or len(group.branches) == 1:
             for branch in group.branches:
                 out += _negate(scan, branch, depth + 1)
@@ -69,7 +71,7 @@ def _negate_groups(scan: Scan, number: int, depth: int) -> Schemas:
 
 
 _NO_COMPLEMENT = words(
-    "items prefixItems additionalItems unevaluatedItems additionalProperties unevaluatedProperties if"
+    "items prefixItems additionalItems unevaluatedItems additionalProperties unevaluatedProperties"
 ) | {EXCEPT, OUTSIDE}
 
 

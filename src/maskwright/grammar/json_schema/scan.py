@@ -39,7 +39,8 @@ class Scan:
         regexes: patterns and formats of strings, each with a key to memoise by.
         excluded: numbers that a schema leaves out.
         overlaps: for a `oneOf`, by its pointer, the pairs of branches that are known to overlap.
-        later: rewritings to do once all schemas have been scanned; each gives the place that its errors are about.
+        later: rewritings to do once all schemas have been scanned, by schema; each gives the place it is about.
+        settling: schemas whose rewritings are under way.
         inner: schemas that apply in place only, never to a value of their own.
         aliases: schemas that are nothing but a reference, or annotations.
         unions: schemas that are nothing but an `anyOf` or `oneOf`.
@@ -68,7 +69,8 @@ class Scan:
         self.regexes: dict[int, list[tuple[str, Ir]]] = {}
         self.excluded: dict[int, tuple[Any, ...]] = {}
         self.overlaps = overlaps
-        self.later: list[Callable[[], Path]] = []
+        self.settling: set[int] = set()
+        self.later: dict[int, list[Callable[[], Path]]] = {}
         self.notes: dict[tuple[int, str], Note] = {}
         self.synthetics: set[int] = set()
         self.inner: set[int] = set()
@@ -178,17 +180,22 @@ class Scan:
         self.suspect = root == NEVER
         self._scan_queued()
         while self.later:
-            later, self.later = self.later, []
-            for rewrite in later:
-                known = len(self.schemas)
-                path = rewrite()
-                self._scan_queued()
-                made = len(self.schemas) - known
-                self.synthetics.update(range(known, known + made))
-                self.paths[known:] = [path] * made
+            self.settle(next(iter(self.later)))
         if self.linked:
             find_cycles(self)
         return root
+
+    def settle(self, number: int) -> None:
+        """Does the rewritings that a schema still waits for, so that its groups are complete."""
+        self.settling.add(number)
+        for rewrite in self.later.pop(number, ()):
+            known = len(self.schemas)
+            path = rewrite()
+            self._scan_queued()
+            made = len(self.schemas) - known
+            self.synthetics.update(range(known, known + made))
+            self.paths[known:] = [path] * made
+        self.settling.discard(number)
 
     def _scan_queued(self) -> None:
         table = table_of(self.draft)
