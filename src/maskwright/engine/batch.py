@@ -93,8 +93,8 @@ def outcome(row: Row, manifest: Mapping[str, Any]) -> Outcome:
     except ValueError as refusal:
         return Outcome(replace(result, valid=False, value=_plain(result.text)), None, refusal)
     except RecursionError:
-        refusal = ValueError("the value is nested too deeply to be parsed; the text is complete")
-        return Outcome(replace(result, valid=False, value=None), None, refusal)
+        too_deep = ValueError("the value is nested too deeply to be parsed; the text is complete")
+        return Outcome(replace(result, valid=False, value=None), None, too_deep)
 
 
 def _plain(text: str) -> Any:
