@@ -74,14 +74,17 @@ def overlapping(forms: Forms, productivity: Productivity) -> dict[str, set[tuple
 
 def _overlaps(forms: Forms, productivity: Productivity, claim: Claim) -> Iterator[tuple[int, int]]:
     scan, branches = forms.scan, claim.group.branches
-    if _distinguished(forms, claim):
-        return
-    types = [_types(forms, branch) for branch in branches]
-    context = EVERY
+    context, required = EVERY, set[str]()
     for member in claim.members:
         context &= scan.types.get(member, EVERY)
+        schema = scan.schemas[member]
+        if not (scan.draft <= 7 and "$ref" in schema):
+            required.update(schema.get("required", ()))
+    types = [_types(forms, branch) & context for branch in branches]
+    if _distinguished(forms, claim, types, required):
+        return
     for a, b in combinations(range(len(branches)), 2):
-        if not types[a] & types[b] & context or NEVER in (branches[a], branches[b]):
+        if not types[a] & types[b] or NEVER in (branches[a], branches[b]):
             continue
         scan.budget.check(scan.where(claim.owner, "oneOf"))
         for members in forms.expand([branches[a], branches[b]], claim.members, _SCRATCH):
@@ -99,23 +102,24 @@ def _types(forms: Forms, branch: int) -> int:
     return types
 
 
-def _distinguished(forms: Forms, claim: Claim) -> bool:
+def _distinguished(forms: Forms, claim: Claim, types: list[int], required: set[str]) -> bool:
     """Whether all branches require one property with strings of their own: the usual case, told in linear time."""
     scan = forms.scan
     schemas = []
-    for branch in claim.group.branches:
+    for branch, bits in zip(claim.group.branches, types, strict=True):
         key = scan.resolve(branch)
-        if len(key) != 1 or key[0] < 0 or scan.types.get(key[0]) != OBJECT:
+        if len(key) != 1 or key[0] < 0 or bits != OBJECT:
             return False
         schemas.append(scan.schemas[key[0]])
-    return scan.draft >= 6 and any(_differ(schemas, name) for name in schemas[0].get("properties", {}))
+    names = schemas[0].get("properties", {})
+    return scan.draft >= 6 and any(_differ(schemas, name, name in required) for name in names)
 
 
-def _differ(schemas: list[dict[str, Any]], name: str) -> bool:
+def _differ(schemas: list[dict[str, Any]], name: str, required: bool) -> bool:
     seen: set[str] = set()
     for schema in schemas:
         tag = schema.get("properties", {}).get(name)
-        if not isinstance(tag, dict) or "$ref" in tag or name not in schema.get("required", ()):
+        if not isinstance(tag, dict) or "$ref" in tag or not (required or name in schema.get("required", ())):
             return False
         values = [tag["const"]] if "const" in tag else tag.get("enum", [None])
         if not all(isinstance(v, str) and v not in seen for v in values):

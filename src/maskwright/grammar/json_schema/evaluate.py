@@ -56,9 +56,9 @@ def fits_locally(scan: Scan, number: int, value: Any) -> bool:
     schema, kind = scan.schemas[number], type_of(value, scan.draft)
     if not kind & scan.types.get(number, kind):
         return False
-    if "enum" in schema and not _is_among(value, schema["enum"]):
+    if "enum" in schema and identity(value) not in _listed(scan, number, schema["enum"]):
         return False
-    if "const" in schema and scan.draft >= 6 and not _is_among(value, [schema["const"]]):
+    if "const" in schema and scan.draft >= 6 and identity(value) != identity(schema["const"]):
         return False
     if isinstance(value, str):
         return _fits_string(scan, number, schema, value)
@@ -71,9 +71,12 @@ def fits_locally(scan: Scan, number: int, value: Any) -> bool:
     return True
 
 
-def _is_among(value: Any, values: list[Any]) -> bool:
-    wanted = identity(value)
-    return any(identity(v) == wanted for v in values)
+def _listed(scan: Scan, number: int, values: list[Any]) -> frozenset[Hashable]:
+    """What the values of an `enum` are equal to; made once, since many candidates may be held against it."""
+    found = scan.listed.get(number)
+    if found is None:
+        found = scan.listed[number] = frozenset(map(identity, values))
+    return found
 
 
 def _holds(scan: Scan, group: Group, value: Any) -> bool:

@@ -91,7 +91,7 @@ class Forms:
 
     def expand(self, pending: list[int], members: tuple[int, ...], key: Key) -> Iterator[tuple[int, ...]]:
         """The sets of schemas, one branch chosen of every group, that apply beside `members`; depth first, in order."""
-        scan, count = self.scan, 1
+        scan, count, most = self.scan, 1, 0
         stack = [(pending[::-1], dict.fromkeys(members), EVERY, list[tuple[int, Group]]())]
         while stack:
             pending, chosen, types, choices = stack.pop()
@@ -104,14 +104,16 @@ class Forms:
             owner, group = choices.pop(0)
             if group.kind == "one" and len(group.branches) > 1:
                 self.claims.append(Claim(owner, group, tuple(chosen)))
-            count += len(group.branches) - 1
-            if count > MOST_ALTERNATIVES:
+            branches = list(dict.fromkeys(scan.canonical(branch) for branch in group.branches))
+            count += len(branches) - 1
+            most = most or MOST_ALTERNATIVES + len(branches)  # one group alone multiplies nothing
+            if count > most:
                 raise SchemaError(
                     f"{group.keyword} beside others multiplies out to more than {MOST_ALTERNATIVES} alternatives",
                     location=scan.where(owner, group.keyword),
                     hint="Write one anyOf of the cases that are meant",
                 )
-            for branch in reversed(group.branches):
+            for branch in reversed(branches):
                 if branch == NEVER:
                     self.reasons.setdefault(key, (owner, group.keyword))
                     continue

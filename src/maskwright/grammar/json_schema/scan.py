@@ -8,7 +8,7 @@ decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -38,6 +38,7 @@ class Scan:
         groups: what applies in place, for the schemas that have such keywords.
         regexes: patterns and formats of strings, each with a key to memoise by.
         excluded: numbers that a schema leaves out.
+        listed: what the values of an `enum` are equal to, once asked for.
         overlaps: for a `oneOf`, by its pointer, the pairs of branches that are known to overlap.
         later: rewritings to do once all schemas have been scanned, by schema; each gives the place it is about.
         settling: schemas whose rewritings are under way.
@@ -71,6 +72,7 @@ class Scan:
         self.overlaps = overlaps
         self.settling: set[int] = set()
         self.later: dict[int, list[Callable[[], Path]]] = {}
+        self.listed: dict[int, frozenset[Hashable]] = {}
         self.notes: dict[tuple[int, str], Note] = {}
         self.synthetics: set[int] = set()
         self.inner: set[int] = set()
@@ -162,6 +164,11 @@ class Scan:
         for passed in trail:
             self.aliases[passed] = found
         return found
+
+    def canonical(self, number: int) -> int:
+        """The number of the schema that a schema is an alias of; its own where it says something itself."""
+        key = self.resolve(number)
+        return key[0] if key else ALWAYS
 
     def schema(self, number: int) -> Any:
         """The schema of a number."""
