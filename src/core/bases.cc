@@ -6,20 +6,24 @@
 
 namespace mw {
 
-CountedTokens::CountedTokens(std::vector<Entry> entries, size_t vocab_size) : vocab_size_(vocab_size) {
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return a.chars != b.chars ? a.chars < b.chars : a.token < b.token;
-  });
-  tokens_.reserve(entries.size());
-  for (const Entry& e : entries) {
-    if (counts_.empty() || counts_.back() != e.chars) {
-      counts_.push_back(e.chars);
-      begin_.push_back(static_cast<uint32_t>(tokens_.size()));
+// A counting sort: the sets have up to a hundred thousand tokens and a few dozen counts.
+CountedTokens::CountedTokens(const std::vector<Entry>& entries, size_t vocab_size) : vocab_size_(vocab_size) {
+  for (const Entry& e : entries) max_chars_ = std::max(max_chars_, e.chars);
+  std::vector<uint32_t> at(entries.empty() ? 0 : max_chars_ + 1, 0);
+  for (const Entry& e : entries) ++at[e.chars];
+  uint32_t sum = 0;
+  for (uint32_t k = 0; k < at.size(); ++k) {
+    const uint32_t n = at[k];
+    if (n > 0) {
+      counts_.push_back(k);
+      begin_.push_back(sum);
     }
-    tokens_.push_back(e.token);
+    at[k] = sum;
+    sum += n;
   }
-  begin_.push_back(static_cast<uint32_t>(tokens_.size()));
-  max_chars_ = counts_.empty() ? 0 : counts_.back();
+  begin_.push_back(sum);
+  tokens_.resize(entries.size());
+  for (const Entry& e : entries) tokens_[at[e.chars]++] = e.token;
   all_ = TokenSet(tokens_, vocab_size);
 }
 
@@ -74,6 +78,7 @@ std::unique_ptr<StringBase> BaseStore::make_string(TrieNode node, Sub sub, bool 
   std::vector<CountedTokens::Entry> stay, close, cut;
   std::vector<StringBase::Cut> cuts;
   std::vector<ExitTrie::Member> exits;
+  std::vector<TrieNode> quotes;
   std::vector<At> stack{{node, sub, 0}};
   while (!stack.empty()) {
     const At at = stack.back();
@@ -82,6 +87,7 @@ std::unique_ptr<StringBase> BaseStore::make_string(TrieNode node, Sub sub, bool 
       const Decoded d = decode_json(at.sub, trie_->byte(c), any_escapes);
       if (d.kind == Decoded::Dead) continue;
       if (d.kind == Decoded::Quote) {
+        quotes.push_back(c);
         for (TokenId t : trie_->tokens(c)) close.push_back({at.chars, t});
         if (trie_->child_count(c)) exits.push_back({c, at.chars});
         continue;
@@ -99,8 +105,9 @@ std::unique_ptr<StringBase> BaseStore::make_string(TrieNode node, Sub sub, bool 
   for (const auto* entries : {&stay, &close, &cut})
     for (const auto& entry : *entries) all.push_back(entry.token);
   return std::unique_ptr<StringBase>(
-      new StringBase{{std::move(stay), vocab_size_}, {std::move(close), vocab_size_}, {std::move(cut), vocab_size_},
-                     std::move(cuts), TokenSet(std::move(all), vocab_size_), {*trie_, std::move(exits)}});
+      new StringBase{{stay, vocab_size_}, {close, vocab_size_}, {cut, vocab_size_},
+                     std::move(cuts), TokenSet(std::move(all), vocab_size_), std::move(quotes),
+                     {*trie_, std::move(exits)}});
 }
 
 std::unique_ptr<ClassBase> BaseStore::make_run(TrieNode node, const CharSet129& set) const {
@@ -137,7 +144,7 @@ std::unique_ptr<ClassBase> BaseStore::make_run(TrieNode node, const CharSet129& 
     }
   }
   return std::unique_ptr<ClassBase>(
-      new ClassBase{{std::move(stay), vocab_size_}, std::move(nodes), std::move(exits)});
+      new ClassBase{{stay, vocab_size_}, std::move(nodes), std::move(exits)});
 }
 
 std::unique_ptr<SpaceBase> BaseStore::make_space(int policy, uint32_t state) const {

@@ -26,7 +26,7 @@ class CountedTokens {
     uint32_t chars;
     TokenId token;
   };
-  CountedTokens(std::vector<Entry> entries, size_t vocab_size);
+  CountedTokens(const std::vector<Entry>& entries, size_t vocab_size);
   const TokenSet& all() const { return all_; }
   const TokenSet& up_to(uint32_t chars) const;  // at most so many characters; made once a bound
   std::span<const TokenId> between(uint32_t lo, uint32_t hi) const;
@@ -56,6 +56,7 @@ struct StringBase {
   CountedTokens cut;          // ending inside a character
   std::vector<Cut> cuts;      // the same, with where they end
   TokenSet all;               // of all of them
+  std::vector<TrieNode> quotes;  // where the closing quote is read
   ExitTrie exits;             // behind the closing quote
 };
 
@@ -82,6 +83,7 @@ enum class Transport : uint8_t { Raw, JsonMinimal, JsonAny };
 class RegexBase {
  public:
   TokenSet stay;   // alive inside the regex
+  std::vector<const TokenSet*> shared;  // likewise, sets of other bases
   TokenSet close;  // JSON: ending with the closing quote
   ExitTrie& exits(const TokenTrie& trie) const;  // JSON: behind the quote; raw: behind each accepting end
 

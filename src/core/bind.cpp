@@ -19,6 +19,7 @@
 #include "machines/object.h"
 #include "machines/string.h"
 #include "matcher.h"
+#include "restrict.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -410,6 +411,12 @@ std::vector<std::string> texts_of(nb::handle list) {
   return out;
 }
 
+// Without the texts that no tokens spell, where that is a matter of characters.
+std::vector<std::string> spelled(const mw::Vocab& vocab, std::vector<std::string> texts) {
+  if (vocab.is_character_closed()) std::erase_if(texts, [&](const std::string& t) { return !vocab.can_spell(t); });
+  return texts;
+}
+
 mw::NodeId child_of(const PyProgram& p, int64_t n, bool optional) {
   if (optional && n == -1) return mw::kNoChild;
   if (n < 0 || !p.program->is_node(static_cast<mw::NodeId>(n))) throw nb::value_error("no such node");
@@ -430,8 +437,30 @@ void define(PyProgram& p, int64_t node, std::unique_ptr<Machine> machine, mw::St
 }
 
 using RegexHandle = std::shared_ptr<mw::Automaton>;
-struct PyRegex {
-  RegexHandle automaton;
+
+class PyRegex {
+ public:
+  PyRegex(RegexHandle automaton, std::vector<int64_t> program)
+      : automaton(std::move(automaton)), program_(std::move(program)) {}
+
+  // The automaton for a vocabulary: one that never wants characters which no token spells. Inside JSON, control characters
+  // are escaped, and with all escapes everything can be.
+  RegexHandle over(const mw::Vocab& vocab, mw::Transport transport) const {
+    if (vocab.is_byte_complete() || !vocab.is_character_closed() || transport == mw::Transport::JsonAny) return automaton;
+    auto lacking = vocab.lacking();
+    if (transport != mw::Transport::Raw) std::erase_if(lacking, [](const auto& r) { return r.second < 0x20; });
+    const auto restricted = mw::restrict_program(program_, lacking);
+    if (!restricted) return automaton;
+    std::string error;
+    auto dfa = mw::RegexDfa::from_program(*restricted, &error);
+    if (!dfa) throw nb::value_error(error.c_str());
+    return std::make_shared<mw::Automaton>(std::move(dfa));
+  }
+
+  const RegexHandle automaton;
+
+ private:
+  std::vector<int64_t> program_;
 };
 
 void bind_regex(nb::module_& m) {
@@ -439,9 +468,10 @@ void bind_regex(nb::module_& m) {
       .def("__init__", [](PyRegex* self, nb::handle program) {
         const Buffer buffer(program, 8, false);
         std::string error;
-        auto dfa = mw::RegexDfa::from_program(buffer.as<const int64_t>(), &error);
+        const auto rpn = buffer.as<const int64_t>();
+        auto dfa = mw::RegexDfa::from_program(rpn, &error);
         if (!dfa) throw nb::value_error(error.c_str());
-        new (self) PyRegex{std::make_shared<mw::Automaton>(std::move(dfa))};
+        new (self) PyRegex(std::make_shared<mw::Automaton>(std::move(dfa)), std::vector<int64_t>(rpn.begin(), rpn.end()));
       })
       .def("is_empty_within", [](PyRegex& self, size_t n) {
         nb::gil_scoped_release release;
@@ -507,17 +537,19 @@ void bind_program(nb::module_& m) {
       .def("new_node", [](PyProgram& p) { return p.program->new_node(); })
       .def_prop_ro("node_count", [](PyProgram& p) { return p.program->node_count(); })
       .def("define_choice", [](PyProgram& p, int64_t node, nb::list texts) {
-        define(p, node, std::make_unique<mw::ChoiceMachine>(texts_of(texts), p.program->vocab()), mw::ChoiceMachine::start());
+        define(p, node, std::make_unique<mw::ChoiceMachine>(spelled(p.program->vocab(), texts_of(texts)), p.program->vocab()), mw::ChoiceMachine::start());
       })
       .def("define_choice_string", [](PyProgram& p, int64_t node, nb::list texts, bool any_escapes) {
+        p.program->uses_json();
         define(p, node, std::make_unique<mw::ChoiceStringMachine>(texts_of(texts), any_escapes, p.program->vocab()), mw::ChoiceStringMachine::start());
       })
       .def("define_regex", [](PyProgram& p, int64_t node, const PyRegex& regex) {
-        auto machine = std::make_unique<mw::RegexMachine>(regex.automaton, p.program->vocab());
+        auto machine = std::make_unique<mw::RegexMachine>(regex.over(p.program->vocab(), mw::Transport::Raw), p.program->vocab());
         const mw::State start = machine->start();
         define(p, node, std::move(machine), start);
       })
       .def("define_string", [](PyProgram& p, int64_t node, int64_t min, int64_t max, bool any_escapes) {
+        p.program->uses_json();
         if (min < 0 || max < -1) throw nb::value_error("a length is negative");
         constexpr int64_t most = (int64_t{1} << 39) - 1;  // what the state word counts to
         if (max > most) max = -1;  // no text is that long
@@ -525,9 +557,11 @@ void bind_program(nb::module_& m) {
         define(p, node, std::make_unique<mw::StringMachine>(static_cast<uint64_t>(min), max < 0 ? mw::StringMachine::kNoMax : static_cast<uint64_t>(max), any_escapes), mw::StringMachine::start());
       })
       .def("define_regex_string", [](PyProgram& p, int64_t node, const PyRegex& regex, bool any_escapes) {
-        define(p, node, std::make_unique<mw::RegexStringMachine>(regex.automaton, any_escapes, p.program->vocab()), mw::RegexStringMachine::start());
+        p.program->uses_json();
+        define(p, node, std::make_unique<mw::RegexStringMachine>(regex.over(p.program->vocab(), any_escapes ? mw::Transport::JsonAny : mw::Transport::JsonMinimal), any_escapes, p.program->vocab()), mw::RegexStringMachine::start());
       })
       .def("define_object", [](PyProgram& p, int64_t node, nb::list names, const std::vector<int64_t>& children, const std::vector<bool>& required, int64_t additional, bool any_order, bool any_escapes) {
+        p.program->uses_json();
         mw::ObjectSpec spec;
         spec.names = texts_of(names);
         spec.children = children_of(p, children, true);
@@ -542,6 +576,7 @@ void bind_program(nb::module_& m) {
         define(p, node, std::make_unique<mw::ObjectMachine>(std::move(spec), p.program->whitespace(), p.program->vocab()), mw::ObjectMachine::start());
       })
       .def("define_array", [](PyProgram& p, int64_t node, const std::vector<int64_t>& prefix, int64_t items, int64_t min, int64_t max) {
+        p.program->uses_json();
         if (min < 0 || max < -1) throw nb::value_error("a number of items is negative");
         constexpr int64_t most = (int64_t{1} << 50);
         if (max > most) max = -1;

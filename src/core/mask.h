@@ -30,7 +30,7 @@ class Walker {
   // With costs, tokens after which more than `limit` tokens are needed are left out.
   Walker(Request& request, MaskRecord& out, bool costs, uint32_t limit)
       : request_(request), vocab_(request.vocab()), trie_(vocab_.trie()), out_(out), costs_(costs),
-        tests_tokens_(!vocab_.is_byte_complete()), limit_(limit) {}
+        tests_tokens_(!request.program().spells_freely()), limit_(limit) {}
 
   void run(ConfigId config);
   bool dropped() const { return dropped_; }  // some token was left out for its cost

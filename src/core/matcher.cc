@@ -48,7 +48,7 @@ Matcher::Verdict Matcher::accept_bytes(std::string_view bytes) {
   r.take_doubt();
   if (r.lacks_nodes()) return Verdict::Needs;
   if (next == Request::kNoConfig) return Verdict::No;
-  if (!r.vocab().is_byte_complete()) {
+  if (!r.program().spells_freely()) {
     const bool lives = can_be_spelled(r, next);
     if (r.lacks_nodes()) return Verdict::Needs;
     if (!lives) return Verdict::No;
@@ -117,7 +117,7 @@ Matcher::Verdict Matcher::fill(std::span<uint32_t> row, uint32_t max_tokens, boo
   if (max_tokens != kNoBudget) limit = max_tokens < 2 ? 0 : std::min(max_tokens - 2, kNoCost - 1);
   if (max_tokens < 2) {  // nothing but EOS fits
     blank(mine);
-  } else if (!request().vocab().is_byte_complete() && max_tokens != kNoBudget) {
+  } else if (!request().program().spells_freely() && max_tokens != kNoBudget) {
     return fill_by_search(mine, max_tokens);
   } else {
     if (record(record_, limit, scratch) == Verdict::Needs) return Verdict::Needs;
@@ -133,7 +133,7 @@ Matcher::Verdict Matcher::cost(uint32_t& tokens) {
   tokens = 0;
   if (step().finished || r.config(config()).accepting) return Verdict::Yes;
   r.needs().clear();
-  if (!r.vocab().is_byte_complete()) return search_cost(config(), kNoCost, tokens);
+  if (!r.program().spells_freely()) return search_cost(config(), kNoCost, tokens);
   if (!r.program().settle_costs(0, r.needs())) return Verdict::Needs;
   tokens = r.config_cost(config());
   return Verdict::Yes;

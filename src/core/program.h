@@ -40,6 +40,13 @@ class Program {
   void define_machine(NodeId n, std::unique_ptr<Machine> machine, State start);
   void define_union(NodeId n, std::vector<NodeId> members);
 
+  // Whether every prefix that the machines take can be finished by tokens: then whole sets of tokens may be taken.
+  void uses_json() { json_.store(true, std::memory_order_relaxed); }
+  bool spells_freely() const {
+    if (vocab_->is_byte_complete()) return true;
+    return vocab_->is_character_closed() && (vocab_->has_printable_ascii() || !json_.load(std::memory_order_relaxed));
+  }
+
   const Machine& machine(MachineId id) const { return *machines_[id]; }
   // The starts of a node, unions flattened. False: some node is not defined yet; it is added to `needs`.
   bool starts(NodeId n, std::vector<Start>& out, std::vector<NodeId>& needs) const;
@@ -64,6 +71,7 @@ class Program {
 
   std::shared_ptr<Vocab> vocab_;
   Whitespace whitespace_;
+  std::atomic<bool> json_{false};
   StableVector<Node> nodes_;
   StableVector<std::unique_ptr<Machine>> machines_;
   std::mutex cost_mutex_;

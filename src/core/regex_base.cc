@@ -2,6 +2,7 @@
 // or counts over one set S of characters, the tokens in S* come from the class base of S, and only the exits are walked
 // (specs: prototype, design point 8 c and d).
 #include <algorithm>
+#include <unordered_map>
 
 #include "bases.h"
 
@@ -41,6 +42,10 @@ class RegexBaseBuilder {
   std::unique_ptr<RegexBase> build(TrieNode node, DfaState state) {
     start_ = node;
     out_ = std::make_unique<RegexBase>();
+    if (json_ && dfa_.is_total(state)) {
+      take_total(node, state);
+      return std::move(out_);
+    }
     stack_.push_back({node, 0, state});
     while (!stack_.empty()) {
       const At at = stack_.back();
@@ -59,6 +64,29 @@ class RegexBaseBuilder {
     Sub sub;
     DfaState state;
   };
+
+  // An unanchored pattern takes any text: all that stays inside a string, and of what closes it, those that match.
+  void take_total(TrieNode node, DfaState state) {
+    const StringBase& body = store_.string(node, 0, any_escapes_);
+    out_->shared = {&body.stay.all(), &body.cut.all()};
+    std::unordered_map<TrieNode, At> at{{node, {node, 0, state}}};
+    std::vector<TrieNode> path;
+    for (TrieNode quote : body.quotes) {
+      path.clear();
+      TrieNode n = trie_.parent(quote);
+      for (; !at.contains(n); n = trie_.parent(n)) path.push_back(n);
+      At here = at[n];
+      for (; !path.empty(); path.pop_back()) {
+        const Decoded d = decode_json(here.sub, trie_.byte(path.back()), any_escapes_);
+        here.node = path.back();
+        here.sub = d.kind == Decoded::Partial ? d.value : 0;
+        if (d.kind == Decoded::Char) here.state = dfa_.next(here.state, d.value);
+        at.emplace(here.node, here);
+      }
+      step(quote, '"', here.sub, here.state);
+    }
+    out_->close = TokenSet(std::move(close_), store_.vocab_size());
+  }
 
   void walk_children(const At& at) {
     for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c)

@@ -30,6 +30,7 @@ struct State {
   int64_t min_len = 0;
   int64_t max_len = 0;
   std::atomic<uint8_t> other_live{kNoAnswer};  // any live transition on a code point >= 0x80
+  std::atomic<uint8_t> total{kNoAnswer};       // see is_total
   std::atomic<bool> has_widest{false};
   Chain widest;                                // written once, before has_widest
   std::unique_ptr<std::atomic<Cell*>[]> pages; // classes >= kMaxDense
@@ -239,6 +240,17 @@ DfaState RegexDfa::next(DfaState s, uint32_t code_point) {
 bool RegexDfa::accepting(DfaState s) const { return impl_->state(s).accepting; }
 
 bool RegexDfa::is_universal(DfaState s) const { return impl_->state(s).expr == kAllExpr; }
+
+bool RegexDfa::is_total(DfaState s) {
+  std::atomic<uint8_t>& known = impl_->state(s).total;
+  uint8_t answer = known.load(std::memory_order_relaxed);
+  if (answer == kNoAnswer) {
+    const std::lock_guard lock(impl_->mutex);
+    answer = impl_->pool->is_total(impl_->state(s).expr) ? kYes : kNo;
+    known.store(answer, std::memory_order_relaxed);
+  }
+  return answer == kYes;
+}
 
 bool RegexDfa::any_live_in(DfaState s, uint32_t lo, uint32_t hi) {
   if (s == 0) return false;

@@ -48,6 +48,8 @@ class RegexDfa {
   bool accepting(DfaState s) const;
   // The state is exactly ALL (every continuation matches) after simplification.
   bool is_universal(DfaState s) const;
+  // Whatever is read from here on, something can follow that matches (by the expression's form: true is certain).
+  bool is_total(DfaState s);
   // Is there a code point c in [lo, hi] (surrogates never count) with next(s, c) != 0?
   bool any_live_in(DfaState s, uint32_t lo, uint32_t hi);
   // Any live transition at all.

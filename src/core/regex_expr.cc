@@ -327,4 +327,14 @@ ExprId ExprPool::derive_boolean(ExprId e, uint32_t cls) {
   return all_of(parts);
 }
 
+bool ExprPool::is_total(ExprId e) const {
+  const Expr& x = exprs_[e];
+  if (e == kAllExpr) return true;
+  if (x.op == Op::kCat) return x.a == kAllExpr && !exprs_[x.b].boolean && x.b != kEmptyExpr;
+  if (x.op != Op::kOr) return false;
+  for (uint32_t i = 0; i < x.b; ++i)
+    if (is_total(pool_[x.a + i])) return true;
+  return false;
+}
+
 }  // namespace mw

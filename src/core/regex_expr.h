@@ -64,6 +64,8 @@ class ExprPool {
   ExprId all_of(std::span<const ExprId> members);
   ExprId complement(ExprId e);
   ExprId repeat(ExprId e, int64_t lo, int64_t hi);
+  // Some member begins with ALL, and can be finished: no text read from here on can make the language empty.
+  bool is_total(ExprId e) const;
   // What may follow a code point of the class: Brzozowski's derivative.
   ExprId derivative(ExprId e, uint32_t cls);
 

@@ -26,11 +26,35 @@ Vocab::Vocab(std::vector<std::string> tokens, std::vector<uint8_t> kinds, std::v
       ids.push_back(t);
     }
   trie_.build(views, ids);
-  byte_complete_ = true;
+  look_at_bytes();
+}
+
+void Vocab::look_at_bytes() {
   for (unsigned b = 0; b < 256; ++b) {
     const TrieNode c = trie_.child(TokenTrie::kRoot, static_cast<uint8_t>(b));
-    if (occurs_in_utf8(b) && (c == kNoNode || !trie_.has_tokens(c))) byte_complete_ = false;
+    single_[b] = c != kNoNode && trie_.has_tokens(c);
   }
+  const auto all = [&](unsigned lo, unsigned hi) { return std::all_of(single_ + lo, single_ + hi + 1, [](bool x) { return x; }); };
+  byte_complete_ = true;
+  for (unsigned b = 0; b < 256; ++b) byte_complete_ = byte_complete_ && (single_[b] || !occurs_in_utf8(b));
+  printable_ascii_ = all(0x20, 0x7e);
+  // Without any byte beyond ASCII (a character model of plain text) continuation bytes are not missed.
+  const bool ascii_only = std::none_of(single_ + 0x80, single_ + 256, [](bool x) { return x; });
+  character_closed_ = ascii_only || all(0x80, 0xbf);
+  for (TrieNode n = 1; n < trie_.size() && character_closed_; ++n) character_closed_ = single_[trie_.byte(n)];
+  if (!character_closed_) return;
+  for (uint32_t b = 0; b < 0x80; ++b)
+    if (!single_[b]) lacking_.emplace_back(b, b);
+  for (uint32_t b = 0xc2; b <= 0xf4; ++b) {
+    if (single_[b]) continue;
+    if (b < 0xe0) lacking_.emplace_back((b & 0x1f) << 6, ((b & 0x1f) << 6) | 0x3f);
+    else if (b < 0xf0) lacking_.emplace_back(std::max((b & 0x0f) << 12, 0x800u), ((b & 0x0f) << 12) | 0xfff);
+    else lacking_.emplace_back(std::max((b & 0x07) << 18, 0x10000u), std::min(((b & 0x07) << 18) | 0x3ffff, 0x10ffffu));
+  }
+}
+
+bool Vocab::can_spell(std::string_view text) const {
+  return std::all_of(text.begin(), text.end(), [&](char c) { return single_[static_cast<uint8_t>(c)]; });
 }
 
 bool Vocab::is_eos(TokenId t) const { return std::binary_search(eos_.begin(), eos_.end(), t); }

@@ -31,6 +31,14 @@ class Vocab {
   bool is_eos(TokenId t) const;
   // Each byte of well-formed UTF-8 is a token of its own: then whatever bytes can be finished, tokens can.
   bool is_byte_complete() const { return byte_complete_; }
+  // It lacks whole characters only: the bytes of every token, and all continuation bytes, are tokens of their own. Then
+  // exactly the texts without those characters can be spelled, and nothing need be tested token by token. (Models that
+  // were trained without some control characters are of this kind.)
+  bool is_character_closed() const { return character_closed_; }
+  bool has_printable_ascii() const { return printable_ascii_; }
+  // The code points that no token sequence spells, as sorted inclusive ranges; only if character-closed.
+  const std::vector<std::pair<uint32_t, uint32_t>>& lacking() const { return lacking_; }
+  bool can_spell(std::string_view text) const;
   uint64_t serial() const { return serial_; }
   // Fewest tokens that spell each suffix of a text; costs[i] for text[i..], kNoCost where there are none.
   std::vector<uint32_t> spelling_costs(std::string_view text) const;
@@ -40,7 +48,11 @@ class Vocab {
   std::vector<uint8_t> kinds_;
   std::vector<TokenId> eos_;
   TokenTrie trie_;
-  bool byte_complete_ = false;
+  void look_at_bytes();
+
+  bool byte_complete_ = false, character_closed_ = false, printable_ascii_ = false;
+  std::vector<std::pair<uint32_t, uint32_t>> lacking_;
+  bool single_[256] = {};  // bytes that are tokens
   uint64_t serial_;
   BaseStore bases_;
 };

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from maskwright import _core
 from maskwright.errors import UnsatisfiableError, VocabularyError
 from maskwright.grammar.plan import Cancel, CompileLimits, Constraint, Plan, Report
-from maskwright.matcher import Matcher
 from maskwright.vocabulary import Vocabulary
 
 __all__ = ["CompiledGrammar", "compile"]
@@ -35,7 +34,7 @@ class CompiledGrammar:
         self._program = _core.Program(vocabulary.core, plan.whitespace, plan.lower)
         plan.start(self._program)
 
-    def matcher(self) -> Matcher:
+    def matcher(self) -> _core.Matcher:
         """A matcher at the start, for one generation."""
         return self._program.matcher()
 

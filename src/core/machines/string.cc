@@ -158,6 +158,7 @@ bool RegexStringMachine::walk_base(Walker& w, TrieNode node, const Item& item) c
   if (sub_of(item.state) != 0) return false;
   const RegexBase& base = bases_.get(w.vocab().bases(), node, d);
   w.add(base.stay);
+  for (const TokenSet* set : base.shared) w.add(*set);
   w.add(base.close);
   w.pop_exits(base.exits(w.trie()), {}, item.rest);
   return true;
@@ -203,6 +204,10 @@ bool RegexMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   if (w.costs()) {
     const uint32_t most = automaton_->widest_finish();
     if (!w.fits(add_cost(add_cost(most, 3), w.request().rest_cost(item.rest)))) return false;
+  }
+  if (item.rest == kEndOfText && dfa_.is_total(d)) {  // any text goes on
+    w.add(w.vocab().bases().run(node, {~uint64_t{0}, ~uint64_t{0}, true}).stay.all());
+    return true;
   }
   const RegexBase& base = bases_.get(w.vocab().bases(), node, d);
   w.add(base.stay);
