@@ -14,7 +14,7 @@ from .facets import bounds_of
 from .kinds import EVERY
 from .model import EXCEPT, OUTSIDE, TYPES
 from .numbers import is_range_empty
-from .strings import is_simple, is_string_empty
+from .strings import has_strings, is_string_empty
 
 if TYPE_CHECKING:
     from .scan import Scan
@@ -89,7 +89,7 @@ def conclude(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
         at.suspect_values(scan, i, schema, asserted)
     regexes = scan.regexes.get(i)
     if regexes is not None and (
-        len(regexes) > 1 or "minLength" in schema or "maxLength" in schema or not is_simple(*regexes[0])
+        len(regexes) > 1 or "minLength" in schema or "maxLength" in schema or not has_strings(*regexes[0])
     ):
         least, most = schema.get("minLength", 0), at.clamp(schema.get("maxLength"))
         scan.suspect |= is_string_empty(regexes, int(least), most, scan.budget.limits, lambda: scan.where(i))

@@ -70,9 +70,10 @@ def _typed_format(name: str) -> Ir:
     return date if name == "date" else concat(date, one_of("Tt"), regex.pattern_ir(_TIME))
 
 
-def is_simple(name: str, ir: Ir) -> bool:
-    """Whether a term has neither intersection nor complement, so that its emptiness shows from its shape."""
-    return _shape(name, ir) is not None
+def has_strings(name: str, ir: Ir) -> bool:
+    """Whether a term plainly has strings, which shows from its shape where nothing is intersected or complemented."""
+    shape = _shape(name, ir)
+    return shape is not None and shape >= 0
 
 
 def _shape(name: str, ir: Ir) -> int | None:
