@@ -8,12 +8,10 @@ import datetime
 import maskwright as mw
 
 # A few examples in the prompt tell a small model more than an instruction does.
-PROMPT = """Text: The contract was signed on 3 March 2015.
-Date: "2015-03-03"
-Text: She was born on the 21st of December, 1987.
-Date: "1987-12-21"
-Text: The letter is dated July 14, 1999.
-Date: """
+PROMPT = """3 March 2015 = "2015-03-03"
+21 December 1987 = "1987-12-21"
+9 May 2003 = "2003-05-09"
+14 July 1999 = """
 
 
 def main() -> None:

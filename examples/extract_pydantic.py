@@ -5,17 +5,21 @@ python examples/extract_pydantic.py
 
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 import maskwright as mw
 
 
 class Item(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
     product: str = Field(max_length=30)
     quantity: int = Field(ge=1, le=99)
 
 
 class Order(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
     customer: str = Field(max_length=30)
     items: list[Item] = Field(min_length=1, max_length=3)
     delivery: Literal["standard", "express"]

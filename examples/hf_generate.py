@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, Llama
 
 import maskwright as mw
 
-DATE = r"(19|20)\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d)"
+DATE = r"(19|20)[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9])"
 VERDICT = ["yes", "no", "do not know"]
 
 

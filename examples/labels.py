@@ -28,10 +28,11 @@ def main() -> None:
     for review, sentiment in zip(REVIEWS, mw.generate_choice(model, prompts, Sentiment), strict=True):
         print(f"{sentiment}: {review}")
 
-    # Labels that stand for values: the label is written, the value comes back.
+    # Labels that stand for values: the label is written, the value comes back. Examples help a small model.
     stars = {"one star": 1, "three stars": 3, "five stars": 5}
-    prompts = [ask("How many stars would you give? Answer: one star, three stars or five stars.", r) for r in REVIEWS]
-    print("stars:", mw.generate_choice(model, prompts, stars))
+    shots = [("I love it!", "five stars"), ("It is okay, nothing special.", "three stars"), ("Terrible.", "one star")]
+    lines = "".join(f"Review: {review} Stars: {label}\n" for review, label in shots)
+    print("stars:", mw.generate_choice(model, [f"{lines}Review: {review} Stars: " for review in REVIEWS], stars))
 
 
 if __name__ == "__main__":

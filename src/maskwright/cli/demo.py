@@ -41,7 +41,7 @@ _TASKS: list[tuple[str, str, Any]] = [
     ),
     (
         "a date",
-        "On which day did Apollo 11 land on the Moon? Answer with the date (YYYY-MM-DD) in quotes.",
+        'The invoice is dated 15.03.2024. Write the date as a JSON string "YYYY-MM-DD".',
         datetime.date,
     ),
     (
@@ -73,6 +73,6 @@ def run_demo(model: LanguageModel) -> list[mw.Result]:
     seconds = sum(result.stats.seconds for result in results)
     masks = sum(result.stats.mask_seconds for result in results)
     print(f"{tokens} tokens in {seconds:.1f} s: {tokens / seconds:.1f} tokens/s, prompts included")
-    print(f"{calls} model calls: where the constraint leaves one token, it costs none of its own")
+    print(f"{calls} model calls: a token that the constraint determines costs none of its own")
     print(f"masks: {masks * 1e6 / tokens:.0f} µs per token, {100 * masks / seconds:.2f} % of the time")
     return results
