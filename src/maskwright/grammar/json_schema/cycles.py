@@ -37,7 +37,9 @@ def find_cycles(scan: Scan) -> None:
             hint="Put the reference under properties or items, or remove it",
         )
     if not scan.suspect:
-        scan.suspect = _cycle(range(len(scan.schemas)), lambda i: _needs(scan, i)) is not None
+        needy = {i for i, schema in enumerate(scan.schemas) if "required" in schema or "minItems" in schema}
+        needy.update(scan.groups)
+        scan.suspect = _cycle(needy, lambda i: (n for n in _needs(scan, i) if n in needy)) is not None
 
 
 def _needs(scan: Scan, i: int) -> Iterable[int]:
