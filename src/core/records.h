@@ -2,7 +2,9 @@
 // histories have equal handles. They live as long as the request.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "intern.h"
@@ -39,6 +41,7 @@ class Records {
     set_index_.clear();
     texts_.clear();
     others_.clear();
+    sorted_list_ = 0;
     objects_.intern({});
     sets_.emplace_back();
     set_index_.insert(hash_set({}), 0);
@@ -81,6 +84,21 @@ class Records {
   }
 
   uint32_t add_other(uint32_t list, TextId text) { return others_.intern({list, text}); }
+  // The texts of a list, sorted. Valid until the next call.
+  const std::vector<std::string>& sorted_others(uint32_t list) {
+    if (list == sorted_list_ && list != 0) return sorted_;
+    sorted_.clear();
+    for (uint32_t at = list; at != 0; at = others_[at].rest)
+      if (others_[at].text != kUnknownText) sorted_.push_back(text(others_[at].text));
+    std::sort(sorted_.begin(), sorted_.end());
+    sorted_list_ = list;
+    return sorted_;
+  }
+  std::string text(TextId id) const {
+    std::string out(texts_[id].length, '\0');
+    for (size_t i = out.size(); i-- > 0; id = texts_[id].parent) out[i] = static_cast<char>(texts_[id].byte);
+    return out;
+  }
   template <class Test>
   bool any_other(uint32_t list, Test test) const {
     for (; list != 0; list = others_[list].rest)
@@ -124,6 +142,8 @@ class Records {
   HashIndex set_index_;
   Interner<Text, HashText> texts_;
   Interner<Other, HashOther> others_;
+  uint32_t sorted_list_ = 0;
+  std::vector<std::string> sorted_;
 };
 
 }  // namespace mw

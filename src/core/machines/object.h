@@ -84,8 +84,7 @@ class ObjectMachine final : public Machine {
     State state;    // kDead: not allowed here
     bool deep;      // some characters were read first
   };
-  void find_ends(Request& r, const TokenTrie& trie, TrieNode node, State s, bool deep,
-                 std::vector<NamedEnd>& out) const;
+  class EndFinder;
   uint32_t dearest_end(Request& r, const Item& item) const;
   void walk_near_budget(Walker& w, TrieNode node, const Item& item) const;
   void add_key_tokens(Walker& w, StringBase& base, CharRange range) const;

@@ -1,6 +1,7 @@
 // Masks inside a key where other keys are allowed: the base of the string body stands for all texts, and the few tokens
 // that complete a name (or repeat a key) are repaired (specs: prototype, design point 6).
 #include <algorithm>
+#include <array>
 
 #include "../mask.h"
 #include "../request.h"
@@ -8,33 +9,94 @@
 
 namespace mw {
 
-// All trie nodes behind a closing quote that does not end an other key: follows the vocabulary only as long as the text
-// may become such a key.
-void ObjectMachine::find_ends(Request& r, const TokenTrie& trie, TrieNode node, State s, bool deep,
-                              std::vector<NamedEnd>& out) const {
-  const auto step = [&](TrieNode c, uint8_t b) {
-    if (b == '"' && low(s) == 0) {
-      if (!closes_as_other(r, s)) out.push_back({c, close_key(r, s), deep});
+// All vocabulary nodes behind a closing quote that does not end an other key: follows the vocabulary only as long as the
+// text may become a name or a key typed before, by the bytes that these go on with and by escapes.
+class ObjectMachine::EndFinder {
+ public:
+  EndFinder(const ObjectMachine& object, Request& r, const TokenTrie& trie, std::vector<NamedEnd>& out)
+      : object_(object), r_(r), trie_(trie), out_(out) {}
+
+  void run(TrieNode node, State s) {
+    Records& k = r_.records();
+    const std::string text = k.text(object_.text_of(r_, s));
+    typed_ = k.sorted_others(k.object(key_record(k, s)).others);
+    Range range{0, typed_.size(), 0};
+    for (char c : text) range = narrow(range, static_cast<uint8_t>(c));
+    find({node, s, range, false});
+  }
+
+ private:
+  struct Range {  // typed_[lo, hi) begin with the text so far, of `depth` bytes
+    size_t lo, hi, depth;
+  };
+  struct At {
+    TrieNode node;
+    State state;
+    Range range;
+    bool deep;
+  };
+
+  Range narrow(const Range& r, uint8_t b) const {
+    const auto at = [&](size_t i) { return static_cast<uint8_t>(typed_[i][r.depth]); };
+    size_t lo = r.lo, hi = r.hi;
+    while (lo < hi && (typed_[lo].size() <= r.depth || at(lo) < b)) ++lo;
+    size_t end = lo;
+    while (end < hi && at(end) == b) ++end;
+    return {lo, end, r.depth + 1};
+  }
+
+  void find(const At& at) {
+    if (sub_mode(low(at.state)) >= Mode::Backslash) {  // inside an escape: any byte may go on
+      for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c) step(at, c);
       return;
     }
-    const State next = next_in_key(r, s, b);
-    if (next != kDead && may_become_forbidden(r, next)) find_ends(r, trie, c, next, true, out);
-  };
-  const TokenTrie& names = trie_.trie();
-  if (phase(s) == Key && low(s) == 0 && names.child_count(cursor(s)) <= 16 &&
-      r.records().object(record(s)).others == 0) {
-    const auto take = [&](uint8_t b) {
-      const TrieNode c = trie.child(node, b);
-      if (c != kNoNode) step(c, b);
-    };
-    for (TrieNode c = names.first_child(cursor(s)), e = c + names.child_count(cursor(s)); c < e; ++c)
-      if (names.byte(c) != '"' && names.byte(c) != '\\') take(names.byte(c));
-    take('"');
-    take('\\');
-    return;
+    std::array<bool, 256> bytes{};
+    if (phase(at.state) == Key) {
+      const TokenTrie& names = object_.trie_.trie();
+      for (TrieNode c = names.first_child(cursor(at.state)), e = c + names.child_count(cursor(at.state)); c < e; ++c)
+        bytes[names.byte(c)] = true;
+    }
+    for (size_t i = at.range.lo; i < at.range.hi; ++i)
+      if (typed_[i].size() > at.range.depth) bytes[static_cast<uint8_t>(typed_[i][at.range.depth])] = true;
+    bytes['"'] = bytes['\\'] = low(at.state) == 0;
+    for (unsigned b = 0; b < 256; ++b) {
+      const TrieNode c = bytes[b] ? trie_.child(at.node, static_cast<uint8_t>(b)) : kNoNode;
+      if (c != kNoNode) step(at, c);
+    }
   }
-  for (TrieNode c = trie.first_child(node), e = c + trie.child_count(node); c < e; ++c) step(c, trie.byte(c));
-}
+
+  void step(const At& at, TrieNode c) {
+    const uint8_t b = trie_.byte(c);
+    if (b == '"' && low(at.state) == 0) {
+      const bool typed = at.range.lo < at.range.hi && typed_[at.range.lo].size() == at.range.depth;
+      const bool named = phase(at.state) == Key && object_.name_at(cursor(at.state)) >= 0;
+      if (typed || named) out_.push_back({c, object_.close_key(r_, at.state), at.deep});
+      return;
+    }
+    const State next = object_.next_in_key(r_, at.state, b);
+    if (next == kDead) return;
+    const Range range = follow(at, next, b);
+    if (phase(next) == Key || range.lo < range.hi) find({c, next, range, true});
+  }
+
+  // The keys that still begin with the text: a raw byte moves at once, an escape when its character is complete.
+  Range follow(const At& at, State next, uint8_t b) const {
+    if (sub_mode(low(next)) >= Mode::Backslash) return at.range;
+    if (sub_mode(low(at.state)) < Mode::Backslash) return narrow(at.range, b);
+    const Decoded d = decode_json(low(at.state), b, object_.spec_.any_escapes);
+    uint8_t bytes[4];
+    const int n = encode_utf8(d.value, bytes);
+    Range range = at.range;
+    for (int i = 0; i < n; ++i) range = narrow(range, bytes[i]);
+    return range;
+  }
+
+  const ObjectMachine& object_;
+  Request& r_;
+  const TokenTrie& trie_;
+  std::vector<NamedEnd>& out_;
+  std::vector<std::string> typed_;
+};
 
 // No token that ends inside the key costs more to finish than this: a character may be cut (11 bytes), and the text may
 // be a forbidden key, from where a character more is due.
@@ -83,7 +145,7 @@ bool ObjectMachine::walk_key(Walker& w, TrieNode node, const Item& item) const {
     return true;
   }
   std::vector<NamedEnd> ends;
-  if (may_become_forbidden(r, item.state)) find_ends(r, w.trie(), node, item.state, false, ends);
+  if (may_become_forbidden(r, item.state)) EndFinder(*this, r, w.trie(), ends).run(node, item.state);
   std::vector<TokenId> removed;
   CharRange range;
   for (const NamedEnd& e : ends) {
