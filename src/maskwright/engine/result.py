@@ -55,7 +55,7 @@ class Result:
         valid: the text is a complete output of the constraint (always True without one).
         logprob: log-probability of the tokens in nats under the model before masking and truncation, with logit bias
             and at the temperature of the draw (1 for greedy). Where the constraint ends the output, it needs no EOS
-            and none is counted.
+            and none is counted; nor are, where an output was cancelled, tokens that the model has not read.
         log_weight: sum of the logs of the probability mass that each mask left; 0 where masks removed nothing.
             ``exp(log_weight)`` averaged over samples estimates the probability that the model, unmasked, obeys the
             constraint within the budget; for one sample it is its importance weight.
