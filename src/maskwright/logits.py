@@ -26,11 +26,30 @@ if TYPE_CHECKING:
     from maskwright.compiler import CompiledGrammar
     from maskwright.matcher import Matcher
 
-__all__ = ["LogitsProcessor"]
+__all__ = ["LogitsProcessor", "check_budget"]
 
 # A prefix is needed for as long as a beam or a candidate may still extend it: some dozens of steps at the very most.
 _STEPS_KEPT = 64
 _LEAST_KEPT = 1024
+
+
+def check_budget(compiled: CompiledGrammar, max_tokens: int) -> None:
+    """Refuses a budget in which an output cannot be finished.
+
+    Args:
+        compiled: the constraint.
+        max_tokens: the most tokens of an output, EOS included.
+
+    Raises:
+        GenerationError: naming a number of tokens that would do.
+    """
+    enough = compiled.matcher().min_tokens_to_accept() + 1
+    if max_tokens < enough:
+        raise GenerationError(
+            f"max_tokens is {max_tokens}, too few to finish an output of this constraint: "
+            f"it takes {enough}, EOS included",
+            hint=f"Allow max_tokens={enough} or more",
+        )
 
 
 class _State:
@@ -75,7 +94,7 @@ class LogitsProcessor:
             pass the ``max_new_tokens`` of the call.
 
     Raises:
-        GenerationError: no output fits into ``max_tokens``.
+        GenerationError: an output cannot be finished in ``max_tokens``.
         TypeError: an entry is no compiled constraint.
         ValueError: the entries have different vocabularies, or there are none.
     """
@@ -95,13 +114,8 @@ class LogitsProcessor:
         self._max_tokens = max_tokens
         self._states: OrderedDict[bytes, _State] = OrderedDict()
         for entry in self._entries:
-            least = 0 if entry is None else entry.matcher().min_tokens_to_accept() + 1
-            if max_tokens is not None and max_tokens < least:
-                raise GenerationError(
-                    f"max_tokens is {max_tokens}, but no output of this constraint has fewer than {least} tokens, "
-                    "EOS included",
-                    hint=f"Allow max_tokens={least} or more",
-                )
+            if entry is not None and max_tokens is not None:
+                check_budget(entry, max_tokens)
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
         """The scores with ``-inf`` for every token that a row's constraint does not allow.

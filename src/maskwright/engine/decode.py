@@ -18,6 +18,7 @@ from maskwright.engine.model import check_context
 from maskwright.engine.row import Request, Row
 from maskwright.engine.sampling import Sampling, add_bias, draw, log_mass, scale
 from maskwright.errors import GenerationError
+from maskwright.logits import check_budget
 
 if TYPE_CHECKING:
     import torch
@@ -158,13 +159,7 @@ def check_request(model: LanguageModel, request: Request) -> None:
         raise GenerationError("the prompt has no tokens", hint="Pass a prompt that is not empty")
     check_context(model, len(request.prompt), request.max_tokens)
     if request.constraint is not None:
-        least = request.constraint.matcher().min_tokens_to_accept() + 1
-        if request.max_tokens < least:
-            raise GenerationError(
-                f"max_tokens is {request.max_tokens}, but no output of this constraint has fewer than {least} tokens, "
-                "EOS included",
-                hint=f"Allow max_tokens={least} or more",
-            )
+        check_budget(request.constraint, request.max_tokens)
 
 
 def bitmask(rows: Sequence[Row], width: int) -> torch.Tensor | None:
