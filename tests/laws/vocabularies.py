@@ -26,6 +26,8 @@ coverage.expect(
     "special-with-text", "two-eos", "long-token", "from-text", "eos-among-text"],
 )
 
+LIKELY = b'"}]:,{[ab01\\' + "é€😀".encode()
+
 
 @dataclass(frozen=True)
 class VocabularyCase:
@@ -45,7 +47,7 @@ def sample(language: Node, rng: random.Random, most: int = 40) -> bytes:
         bytes_ = list(first_bytes(node))
         if not bytes_ or (node.nullable and rng.random() < 0.3):
             break
-        likely = [b for b in bytes_ if b in b'"}]:,{[ab01\\' or b >= 0x80]
+        likely = [b for b in bytes_ if b in LIKELY]
         byte = rng.choice(likely if likely and rng.random() < 0.8 else bytes_)
         out.append(byte)
         node = derive(node, bytes((byte,)))

@@ -1,22 +1,26 @@
 """Which schemas apply where: what holds at a value is a set of schema objects, and all of them must be satisfied.
 
-A `$ref` adds its target to the set, `allOf` its members, `anyOf` splits it into one set for each member, and the members and items of a
-value get the sets that `properties`, `additionalProperties`, `prefixItems` and `items` of all these schemas name. No
-schemas are merged or rewritten.
+A `$ref` adds its target to the set, `allOf` its members, `anyOf` splits it into one set for each member, and the
+members and items of a value get the sets that `properties`, `additionalProperties`, `prefixItems` and `items` of all
+these schemas name. No schemas are merged or rewritten.
 
-JSON Schema 2020-12, core 8.2 (`$ref`), 10.2 (`anyOf`), 10.3 (members and items), validation 6.
+JSON Schema 2020-12, core 8.2 (`$ref`), 10.2 (`allOf`, `anyOf`), 10.3 (members and items), validation 6.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from maskwright.reference.json_value import TYPES, Place, Schema, decimal, resolve, type_names
+from maskwright.reference.numbers import Bound
 
 Places = tuple[Place, ...]
 _Reached = tuple[Place, frozenset[Place]]  # a place and those that it was reached from without taking text
+
+
+class CycleError(ValueError):
+    """A schema applies itself to the same value: JSON Schema leaves its meaning undefined (core, 9.4.1)."""
 
 
 class Applicable:
@@ -59,7 +63,7 @@ class Applicable:
             return
         (place, above), *todo = todo
         if place in above:
-            raise ValueError(f"a cycle of references that takes no text, at {place}")
+            raise CycleError(place)
         schema = self.at(place)
         if schema is False:
             return
@@ -90,13 +94,13 @@ class Applicable:
         """The bounds of a length: the greatest minimum and the least maximum."""
         return max(map(int, self.said(branch, least)), default=0), min(map(int, self.said(branch, most)), default=None)
 
-    def integer_bounds(self, branch: Places) -> tuple[int | None, int | None]:
-        """The least and the greatest integer."""
-        floor = [_up(decimal(v)) for v in self.said(branch, "minimum")]
-        floor += [_down(decimal(v)) + 1 for v in self.said(branch, "exclusiveMinimum")]
-        ceiling = [_down(decimal(v)) for v in self.said(branch, "maximum")]
-        ceiling += [_up(decimal(v)) - 1 for v in self.said(branch, "exclusiveMaximum")]
-        return max(floor, default=None), min(ceiling, default=None)
+    def number_bounds(self, branch: Places) -> tuple[Bound | None, Bound | None]:
+        """The greatest lower and the least upper bound of numbers; of two equal ones, that which excludes its value."""
+        low = [(decimal(v), False) for v in self.said(branch, "minimum")]
+        low += [(decimal(v), True) for v in self.said(branch, "exclusiveMinimum")]
+        high = [(decimal(v), False) for v in self.said(branch, "maximum")]
+        high += [(decimal(v), True) for v in self.said(branch, "exclusiveMaximum")]
+        return max(low, default=None), min(high, key=lambda bound: (bound[0], not bound[1]), default=None)
 
     # -- members and items ---------------------------------------------------------------------------------------------
 
@@ -132,11 +136,3 @@ class Applicable:
             elif "items" in schema:
                 places.append((*place, "items"))
         return tuple(places)
-
-
-def _up(value: Decimal) -> int:
-    return int(value.to_integral_value(ROUND_CEILING))
-
-
-def _down(value: Decimal) -> int:
-    return int(value.to_integral_value(ROUND_FLOOR))

@@ -6,7 +6,7 @@ import calendar
 from collections.abc import Callable
 from functools import cache
 
-from maskwright.grammar.ir import Ir, concat, literal, one_of, optional, repeat, union
+from maskwright.grammar.ir import EMPTY, Ir, concat, literal, one_of, optional, repeat, union
 
 _DIGIT = one_of("0123456789")
 _HEX = one_of("0123456789abcdefABCDEF")
@@ -34,13 +34,20 @@ def time() -> Ir:
     fraction = optional(concat(literal("."), repeat(_DIGIT, 1, None)))
     offset = union(one_of("Zz"), concat(one_of("+-"), _two(range(24)), literal(":"), _two(range(60))))
     usual = concat(_two(range(24)), literal(":"), _two(range(60)), literal(":"), _two(range(60)), fraction, offset)
-    leap = [concat(literal("23:59:60"), fraction, one_of("Zz"))]
-    for sign in (1, -1):
-        for minutes in range(24 * 60):
-            local = (23 * 60 + 59 + sign * minutes) % (24 * 60)
-            away = f"{'+' if sign > 0 else '-'}{minutes // 60:02}:{minutes % 60:02}"
-            leap.append(concat(literal(f"{local // 60:02}:{local % 60:02}:60"), fraction, literal(away)))
+    leap = [concat(literal(f"{hour:02}:"), union(*_leap_minutes(hour, fraction))) for hour in range(24)]
     return union(usual, *leap)
+
+
+def _leap_minutes(hour: int, fraction: Ir) -> list[Ir]:
+    """After hour and colon: each minute with second 60 and the offsets for which it is 23:59 in UTC."""
+    texts = []
+    for minute in range(60):
+        ahead = (hour * 60 + minute + 1) % (24 * 60)  # local time is so many minutes ahead of 23:59
+        behind = (24 * 60 - ahead) % (24 * 60)
+        offsets = [literal(f"{sign}{m // 60:02}:{m % 60:02}") for sign, m in (("+", ahead), ("-", behind))]
+        zulu = one_of("Zz") if ahead == 0 else EMPTY
+        texts.append(concat(literal(f"{minute:02}:60"), fraction, union(zulu, *offsets)))
+    return texts
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 
 from maskwright.grammar import ir
 from maskwright.reference.language import EMPTY, EPSILON, Node, alt, cat, literal, one_byte_of, repeat
@@ -64,6 +64,7 @@ def _any_char(escapes: str) -> Node:
     return alt(_char(0, 0xD7FF, escapes), _char(0xE000, 0x10FFFF, escapes))
 
 
+@lru_cache(maxsize=4096)
 def _char(low: int, high: int, escapes: str) -> Node:
     raw = [(max(low, first), min(high, last)) for first, last in ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x10FFFF))]
     short = [text for c, text in _SHORT_ESCAPES.items() if low <= ord(c) <= high]

@@ -18,7 +18,7 @@ Nodes are interned: equal expressions are the same object, so that derivatives a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
@@ -377,11 +377,13 @@ def derive(node: Node, data: bytes) -> Node:
     return node
 
 
-def first_bytes(node: Node) -> Iterable[int]:
-    """The bytes that some text of the node begins with."""
+def first_bytes(node: Node) -> list[int]:
+    """The bytes that some text of the node begins with, sorted."""
+    live = 0
     for part in node.classes():
         if not is_empty(node.step((part & -part).bit_length() - 1)):
-            yield from (b for b in range(256) if part >> b & 1)
+            live |= part
+    return [b for b in range(256) if live >> b & 1]
 
 
 def contains(node: Node, data: bytes) -> bool:

@@ -30,7 +30,7 @@ from maskwright.reference.language import (
     literal,
     member,
 )
-from maskwright.reference.numbers import integers, number, writings
+from maskwright.reference.numbers import between, fits, integer, number, places, writings
 
 
 @dataclass(frozen=True)
@@ -138,19 +138,20 @@ class SchemaLanguage:
         return self._number(branch)
 
     def _number(self, branch: Places) -> Node:
-        low, high = self._sets.integer_bounds(branch)
-        if self._sets.integers_only(branch):
-            return integers(low, high)
-        if (low, high) != (None, None):
-            raise NotImplementedError("bounds of numbers that are no integers")
-        return number(self._style.numbers)
+        low, high = self._sets.number_bounds(branch)
+        whole, style = self._sets.integers_only(branch), self._style.numbers
+        if low is None and high is None:
+            return integer(style) if whole else number(style)
+        return between(low, high, places(whole, style))
 
     def _string(self, branch: Places) -> Node:
         sets = self._sets
-        parts = [self._style.any_content(*sets.counts(branch, "minLength", "maxLength"))]
-        parts += [self._style.content(self._pattern(text)) for text in sets.said(branch, "pattern")]
+        least, most = sets.counts(branch, "minLength", "maxLength")
+        parts = [self._style.content(self._pattern(text)) for text in sets.said(branch, "pattern")]
         if self._style.formats == "assert":
             parts += [self._style.content(FORMATS[name]()) for name in sets.said(branch, "format") if name in FORMATS]
+        if not parts or least or most is not None:
+            parts.append(self._style.any_content(least, most))
         content = intersect(*parts)
         return EMPTY if is_empty(content) else quoted(content)
 
@@ -255,9 +256,8 @@ class SchemaLanguage:
             text = json.dumps(value, ensure_ascii=False)
             return contains(self._scalar(branch, kind), text.encode(errors="surrogatepass"))
         if kind == "number":
-            low, high = sets.integer_bounds(branch)
-            whole = not sets.integers_only(branch) or decimal(value) % 1 == 0
-            return whole and (low is None or low <= decimal(value)) and (high is None or decimal(value) <= high)
+            whole = decimal(value) % 1 == 0
+            return fits(decimal(value), *sets.number_bounds(branch)) and (whole or not sets.integers_only(branch))
         return True
 
     def _constant(self, value: Any) -> Node:

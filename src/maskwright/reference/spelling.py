@@ -27,6 +27,7 @@ UTF8_BYTES = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
 SEARCH_LIMIT = 3000
 
 State = int  # a node of the trie of the tokens; 0 is the root, where a token begins
+_Ends = dict[tuple[Node, State], frozenset[State]]
 
 
 class Undecided(Exception):
@@ -48,7 +49,8 @@ class Spelling:
         for token in self.tokens:
             self._insert(token)
         self._table: dict[tuple[Lazy, State], frozenset[State]] = {}
-        self._solved: set[tuple[Lazy, State]] = set()
+        self._solved: _Ends = {}
+        self._regular_ends: _Ends = {}
         self._forgot_keys = False
         self._lengths = Lengths()
         self._known: dict[Node, bool] = {}
@@ -105,49 +107,56 @@ class Spelling:
 
     def _maybe(self, node: Node) -> bool:
         """Whether the least solution has a spelling of `node`."""
-        if node is EMPTY:
-            return False
+        if (node, 0) not in self._solved:
+            self._solve(node)
+        return 0 in self._solved[node, 0]
+
+    def _solve(self, node: Node) -> None:
+        """Iterate until the equations of all `Lazy` expressions behind a node hold; what was found before stays."""
         changed = True
         while changed:
-            memo: dict[tuple[Node, State], frozenset[State]] = {}
-            found = 0 in self._ends(node, 0, memo)
-            if found:
-                return True  # the table only grows
             size = len(self._table)
-            changed = False
-            for key in [k for k in self._table if k not in self._solved]:
-                grown = self._ends(key[0].expand(), key[1], memo)
-                if grown != self._table[key]:
-                    self._table[key] = grown
-                    changed = True
-            changed = changed or len(self._table) > size
-        self._solved.update(self._table)
-        return False
+            found: _Ends = {}
+            self._ends(node, 0, found)
+            grown = {
+                (lazy, state): ends
+                for lazy, state in list(self._table)
+                if (lazy, state) not in self._solved
+                and (ends := self._ends(lazy.expand(), state, found)) != self._table[lazy, state]
+            }
+            self._table.update(grown)
+            changed = bool(grown) or len(self._table) > size
+        self._solved.update(found)
+        self._solved.update({(node, state): ends for (node, state), ends in self._table.items()})
 
-    def _ends(self, node: Node, start: State, memo: dict[tuple[Node, State], frozenset[State]]) -> frozenset[State]:
-        """One evaluation of the right side of an equation with the table as it is."""
+    def _ends(self, node: Node, start: State, found: _Ends) -> frozenset[State]:
+        """One evaluation of the right side of an equation, with the table as it is."""
         key = (node, start)
-        if key not in memo:
-            memo[key] = self._evaluate(node, start, memo)
-        return memo[key]
+        if key in self._solved:
+            return self._solved[key]
+        if key not in found:
+            found[key] = self._evaluate(node, start, found)
+        return found[key]
 
-    def _evaluate(self, node: Node, start: State, memo: dict[tuple[Node, State], frozenset[State]]) -> frozenset[State]:
+    def _evaluate(self, node: Node, start: State, found: _Ends) -> frozenset[State]:
         if node.regular:
             return self._regular(node, start)
         if isinstance(node, Lazy):
             return self._table.setdefault((node, start), frozenset())
         if isinstance(node, Alt):
-            return frozenset().union(*(self._ends(part, start, memo) for part in node.parts))
+            return frozenset().union(*(self._ends(part, start, found) for part in node.parts))
         if isinstance(node, Cat):
-            middle = self._ends(node.first, start, memo)
-            return frozenset().union(*(self._ends(node.rest, state, memo) for state in middle))
+            middle = self._ends(node.first, start, found)
+            return frozenset().union(*(self._ends(node.rest, state, found) for state in middle))
         assert isinstance(node, Member)  # repeats, And and Not are regular
         self._forgot_keys = True
         rest = node.after(None)
-        return frozenset().union(*(self._ends(rest, state, memo) for state in self._regular(node.keys, start)))
+        return frozenset().union(*(self._ends(rest, state, found) for state in self._regular(node.keys, start)))
 
     def _regular(self, node: Node, start: State) -> frozenset[State]:
         """All pairs (derivative, state of the trie) that can be reached: finite."""
+        if (node, start) in self._regular_ends:
+            return self._regular_ends[node, start]
         todo: list[tuple[Node, State]] = [(node, start)]
         seen = set(todo)
         while todo:
@@ -158,7 +167,8 @@ class Spelling:
                     if after is not EMPTY and (after, target) not in seen:
                         seen.add((after, target))
                         todo.append((after, target))
-        return frozenset(state for at, state in seen if at.nullable)
+        ends = self._regular_ends[node, start] = frozenset(state for at, state in seen if at.nullable)
+        return ends
 
 
 def shortest(spelling: Spelling, start: Node, limit: int) -> int | None:

@@ -1,0 +1,201 @@
+"""What must not matter: the way to a state, other matchers, other grammars, what was asked before, caches."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import maskwright as mw
+from laws.problems import Problem, mask_of, pick, regex_problems, schema_problems, walks
+from laws.profiles import laws
+from maskwright.reference.language import EMPTY
+from maskwright.reference.spelling import Undecided
+
+Picture = tuple[frozenset[int], bool, bool, int, int]
+
+
+def solvable(problem: Problem) -> bool:
+    """Whether the constraint and the vocabulary leave any text."""
+    try:
+        return problem.language is not EMPTY and bool(problem.oracle.mask(problem.oracle.start()))
+    except Undecided:
+        return False
+
+
+problems = st.one_of(schema_problems(), regex_problems()).filter(solvable)
+
+
+def picture(matcher: mw.Matcher, size: int) -> Picture:
+    """Everything that a matcher says of its state."""
+    mask = frozenset(mask_of(matcher, size))
+    assert list(matcher.allowed_tokens()) == sorted(mask)
+    return mask, matcher.is_accepting, matcher.is_finished, matcher.num_tokens, matcher.min_tokens_to_accept()
+
+
+def walk(problem: Problem, matcher: mw.Matcher, steps: list[int]) -> tuple[list[int], list[Picture]]:
+    """Random allowed tokens, and the picture before each and after the last."""
+    taken, pictures = [], [picture(matcher, problem.size)]
+    rng = random.Random(repr(steps))
+    for step in steps:
+        ids = sorted(pictures[-1][0])
+        if not ids or pictures[-1][2]:
+            break
+        longest = sorted(ids, key=lambda i: -len(problem.vocabulary.tokens[i]))[:5]
+        taken.append(ids[step % len(ids)] if step % 3 else rng.choice(longest))
+        assert matcher.accept(taken[-1])
+        pictures.append(picture(matcher, problem.size))
+    return taken, pictures
+
+
+@laws(120)
+@given(problems, walks(14), st.randoms(use_true_random=False))
+def test_rollback_restores_every_state(problem: Problem, steps: list[int], rng: random.Random) -> None:
+    matcher = problem.compile().matcher()
+    taken, pictures = walk(problem, matcher, steps)
+    at = len(taken)
+    for _ in range(6):
+        back = rng.randint(0, at)
+        matcher.rollback(back)
+        at -= back
+        assert picture(matcher, problem.size) == pictures[at]
+        forward = rng.randint(0, len(taken) - at)
+        assert matcher.accept_tokens(taken[at : at + forward]) == forward
+        at += forward
+        assert picture(matcher, problem.size) == pictures[at]
+    with pytest.raises((ValueError, mw.MaskwrightError)):
+        matcher.rollback(at + 1)
+    assert picture(matcher, problem.size) == pictures[at]
+    matcher.reset()
+    assert picture(matcher, problem.size) == pictures[0]
+    assert matcher.accept_tokens(taken) == len(taken)
+
+
+@laws(80)
+@given(problems, walks(10), walks(10))
+def test_forks_are_independent(problem: Problem, steps: list[int], others: list[int]) -> None:
+    matcher = problem.compile().matcher()
+    taken, pictures = walk(problem, matcher, steps)
+    twin = matcher.fork()
+    twin.rollback(len(taken) // 2)
+    walk(problem, twin, others)
+    assert picture(matcher, problem.size) == pictures[-1]
+    second = matcher.fork()
+    matcher.reset()
+    walk(problem, matcher, others)
+    assert picture(second, problem.size) == pictures[-1]
+    second.rollback(len(taken))
+    assert picture(second, problem.size) == pictures[0]
+
+
+@laws(80)
+@given(problems, walks(10))
+def test_caches_change_nothing(problem: Problem, steps: list[int]) -> None:
+    """A used matcher, a new one of the same compiled object, one compiled anew over a vocabulary prepared anew."""
+    compiled = problem.compile()
+    matcher = compiled.matcher()
+    taken, pictures = walk(problem, matcher, steps)
+    matcher.reset()
+    plan = problem.constraint.plan(mw.CompileLimits())
+    fresh = mw.CompiledGrammar(problem.constraint, problem.prepared, plan)
+    for again in (matcher, compiled.matcher(), fresh.matcher()):
+        for token, expected in zip([*taken, None], pictures, strict=True):
+            assert picture(again, problem.size) == expected
+            assert token is None or again.accept(token)
+
+
+@laws(60)
+@given(st.lists(problems, min_size=2, max_size=3), walks(8), st.randoms(use_true_random=False))
+def test_requests_do_not_disturb_each_other(many: list[Problem], steps: list[int], rng: random.Random) -> None:
+    """Interleaved in any order, each request sees what it sees alone; so does a batch filled at once."""
+    alone = [walk(problem, problem.compile().matcher(), steps) for problem in many]
+    running = [problem.compile().matcher() for problem in many]
+    order = [i for i, (taken, _) in enumerate(alone) for _ in taken]
+    rng.shuffle(order)
+    at = [0] * len(many)
+    for i in order:
+        assert picture(running[i], many[i].size) == alone[i][1][at[i]]
+        assert running[i].accept(alone[i][0][at[i]])
+        at[i] += 1
+    words = max((problem.size + 31) // 32 for problem in many)
+    bitmask = np.zeros((len(many) + 1, words), dtype=np.int32)
+    mw.fill_bitmask([*running, None], bitmask)
+    for i, problem in enumerate(many):
+        bits = np.flatnonzero(np.unpackbits(bitmask[i].view(np.uint8), bitorder="little"))
+        assert frozenset(bits.tolist()) == alone[i][1][-1][0], problem
+    assert (bitmask[-1] == -1).all()
+
+
+@laws(100)
+@given(problems, walks(10), walks(6))
+def test_looking_ahead_has_no_side_effect(problem: Problem, steps: list[int], wild: list[int]) -> None:
+    matcher = problem.compile().matcher()
+    twin = matcher.fork()
+    taken, pictures = walk(problem, twin, steps)
+    draft = [*taken, *(number % (problem.size + 2) for number in wild)]
+    count = matcher.count_accepted(draft)
+    assert count >= len(taken)
+    assert picture(matcher, problem.size) == pictures[0]
+    forced = list(matcher.forced_tokens())
+    assert matcher.count_accepted(forced) == len(forced)
+    assert picture(matcher, problem.size) == pictures[0]
+    assert matcher.accept_tokens(draft) == count
+    assert matcher.num_tokens == count
+
+
+@laws(100)
+@given(problems, walks(10))
+def test_text_is_accepted_like_its_tokens(problem: Problem, steps: list[int]) -> None:
+    """All or nothing: `accept_text` takes text wherever byte tokens would spell it, and refuses it without a trace."""
+    matcher = problem.compile().matcher()
+    taken, pictures = walk(problem, matcher.fork(), steps)
+    ends = set(problem.vocabulary.eos_ids)
+    text = b"".join(problem.vocabulary.tokens[t] for t in taken if t not in ends)
+    if "byte-complete" in problem.vocabulary.constructs:
+        assert matcher.accept_text(text)
+        mask, accepting, _, _, least = pictures[len([t for t in taken if t not in ends])]
+        assert frozenset(mask_of(matcher, problem.size)) == mask
+        assert (matcher.is_accepting, matcher.min_tokens_to_accept()) == (accepting, least)
+        before = picture(matcher, problem.size)
+        assert not matcher.accept_text(b"\xff")
+        assert picture(matcher, problem.size) == before
+
+
+@laws(120)
+@given(regex_problems().filter(solvable), walks(8), st.integers(0, 12))
+def test_budgets_of_regular_languages_are_exact(problem: Problem, steps: list[int], slack: int) -> None:
+    """`min_tokens_to_accept` is the oracle's breadth-first search, and the mask within a budget the exact set."""
+    oracle, matcher, state = problem.oracle, problem.compile().matcher(), problem.oracle.start()
+    for step in [*steps, None]:
+        least = oracle.min_tokens(state)
+        assert least is not None
+        assert matcher.min_tokens_to_accept() == least
+        for budget in {least + 1, least + slack, 1, 2}:
+            assert mask_of(matcher, problem.size, budget) == oracle.mask_within(state, budget)
+        allowed = oracle.mask(state)
+        if step is None or state is None:
+            break
+        token = pick(oracle, state, allowed, step)
+        assert matcher.accept(token)
+        state = oracle.advance(state, token)
+
+
+@laws(150)
+@given(problems, walks(30), st.integers(0, 25))
+def test_a_budget_is_always_kept(problem: Problem, steps: list[int], slack: int) -> None:
+    """Whatever allowed tokens are taken, the text ends within the budget, the end-of-sequence token included."""
+    matcher = problem.compile().matcher()
+    budget = matcher.min_tokens_to_accept() + 1 + slack
+    number = 0
+    while not matcher.is_finished:
+        everything = mask_of(matcher, problem.size)
+        allowed = mask_of(matcher, problem.size, budget)
+        assert allowed <= everything
+        assert allowed, f"nothing fits into {budget} tokens, {matcher.min_tokens_to_accept()} are needed"
+        assert matcher.accept(sorted(allowed)[steps[number % len(steps)] % len(allowed)])
+        budget -= 1
+        number += 1
+    assert budget >= 0
