@@ -13,6 +13,8 @@ PACKAGE = Path(__file__).parents[2] / "src" / "maskwright"
 LAYERS = [
     "errors",
     "_core",
+    "_files",
+    "_interrupt",
     "vocabulary",
     "grammar",
     "compiler",

@@ -1,7 +1,7 @@
-"""Reads GGUF files: metadata, tensors, dequantisation.
+"""Reads GGUF files: tensors and their dequantisation.
 
-The format (version 2 and 3, little-endian) is that of ggml's ``docs/gguf.md``; the
-block layouts are those of ``ggml-common.h``. Only what a file declares is trusted,
+The format is that of ggml's ``docs/gguf.md`` (its head: :mod:`maskwright.vocabulary.gguf`);
+the block layouts are those of ``ggml-common.h``. Only what a file declares is trusted,
 and only after it has been compared with the size of the file: a truncated or
 malformed file raises a :class:`~maskwright.MaskwrightError` that names the byte.
 """
@@ -9,16 +9,14 @@ malformed file raises a :class:`~maskwright.MaskwrightError` that names the byte
 from __future__ import annotations
 
 import math
-import mmap
 import os
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from maskwright.errors import MaskwrightError
+from maskwright.vocabulary.gguf import GgufReader, map_file, read_metadata, read_preamble
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,18 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GgufFile", "GgufTensor", "read_gguf"]
 
-_MAGIC: Final = b"GGUF"
-_SCALARS: Final[dict[int, struct.Struct]] = {
-    code: struct.Struct("<" + letter)
-    for code, letter in {
-        0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "B", 10: "Q", 11: "q", 12: "d",
-    }.items()
-}  # fmt: skip
-_BOOL: Final = 7
-_STRING: Final = 8
-_ARRAY: Final = 9
 _MAX_DIMENSIONS: Final = 4
-_MAX_NESTING: Final = 8  # of arrays; real files have one level
 
 _QUANTISATIONS: Final[dict[int, str]] = {
     0: "F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 8: "Q8_0", 9: "Q8_1", 10: "Q2_K",
@@ -93,111 +80,15 @@ def read_gguf(path: str | os.PathLike[str]) -> GgufFile:
             truncated or inconsistent, or holds a quantisation without a decoder here.
     """
     shown = os.fspath(path)
-    try:
-        with Path(shown).open("rb") as opened:
-            empty = os.fstat(opened.fileno()).st_size == 0  # which cannot be mapped
-            data = memoryview(b"" if empty else mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
-    except OSError as error:
-        raise MaskwrightError(f"cannot read {shown}: {error.strerror}", location="the file") from error
-    reader = _Reader(data, Path(shown).name)
-    tensor_count, metadata_count = _read_preamble(reader)
-    metadata = _read_metadata(reader, metadata_count)
+    data = map_file(path)
+    reader = GgufReader(data, Path(shown).name)
+    tensor_count, metadata_count = read_preamble(reader)
+    metadata = read_metadata(reader, metadata_count)
     tensors = _read_tensors(reader, tensor_count, metadata)
     return GgufFile(shown, metadata, tensors, data)
 
 
-class _Reader:
-    """A cursor over the bytes that refuses to leave them."""
-
-    def __init__(self, data: memoryview, name: str) -> None:
-        self.data = data
-        self.name = name
-        self.offset = 0
-
-    def fail(self, message: str, offset: int | None = None) -> MaskwrightError:
-        where = self.offset if offset is None else offset
-        return MaskwrightError(f"{self.name} is not a usable GGUF file: {message}", location=f"byte {where}")
-
-    def need(self, count: int) -> None:
-        if count > len(self.data) - self.offset:
-            left = len(self.data) - self.offset
-            raise self.fail(f"{count} more bytes are announced, {left} are there (truncated?)")
-
-    def scalar(self, code: int) -> int | float:
-        form = _SCALARS[code]
-        self.need(form.size)
-        (value,) = form.unpack_from(self.data, self.offset)
-        self.offset += form.size
-        return value  # type: ignore[no-any-return]
-
-    def u32(self) -> int:
-        return int(self.scalar(4))
-
-    def u64(self) -> int:
-        return int(self.scalar(10))
-
-    def string(self) -> str:
-        length = self.u64()
-        self.need(length)
-        start = self.offset
-        self.offset += length
-        try:
-            return str(self.data[start : self.offset], "utf-8")
-        except UnicodeDecodeError:
-            raise self.fail("a string is not UTF-8", start) from None
-
-
-def _read_preamble(reader: _Reader) -> tuple[int, int]:
-    reader.need(len(_MAGIC))
-    if bytes(reader.data[: len(_MAGIC)]) != _MAGIC:
-        raise reader.fail("it does not begin with 'GGUF'")
-    reader.offset = len(_MAGIC)
-    version = reader.u32()
-    if version not in (2, 3):
-        hint = " (big-endian files are not read)" if version & 0xFFFF == 0 else ""
-        raise reader.fail(f"version {version} is not 2 or 3{hint}", len(_MAGIC))
-    return reader.u64(), reader.u64()
-
-
-def _read_metadata(reader: _Reader, count: int) -> dict[str, Any]:
-    metadata: dict[str, Any] = {}
-    for _ in range(count):
-        start = reader.offset
-        key = reader.string()
-        if key in metadata:
-            raise reader.fail(f"the key {key!r} occurs twice", start)
-        metadata[key] = _read_value(reader, reader.u32(), 0)
-    return metadata
-
-
-def _read_value(reader: _Reader, code: int, depth: int) -> Any:
-    if code == _STRING:
-        return reader.string()
-    if code == _ARRAY:
-        return _read_array(reader, depth)
-    if code not in _SCALARS:
-        raise reader.fail(f"unknown value type {code}")
-    value = reader.scalar(code)
-    return bool(value) if code == _BOOL else value
-
-
-def _read_array(reader: _Reader, depth: int) -> Any:
-    if depth >= _MAX_NESTING:
-        raise reader.fail(f"arrays nested deeper than {_MAX_NESTING}")
-    code, count = reader.u32(), reader.u64()
-    if code not in _SCALARS:
-        # An element takes at least its length or header, so that a forged count cannot
-        # make this loop outlast the file.
-        reader.need(8 * count)
-        return [_read_value(reader, code, depth + 1) for _ in range(count)]
-    form = _SCALARS[code]
-    reader.need(count * form.size)
-    values = np.frombuffer(reader.data, f"<{form.format[1:]}", count, reader.offset).tolist()
-    reader.offset += count * form.size
-    return [bool(value) for value in values] if code == _BOOL else values
-
-
-def _read_tensors(reader: _Reader, count: int, metadata: Mapping[str, Any]) -> dict[str, GgufTensor]:
+def _read_tensors(reader: GgufReader, count: int, metadata: Mapping[str, Any]) -> dict[str, GgufTensor]:
     alignment = metadata.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment <= 0 or alignment % 8:
         raise reader.fail(f"general.alignment is {alignment!r}, not a positive multiple of 8")
@@ -214,7 +105,7 @@ def _read_tensors(reader: _Reader, count: int, metadata: Mapping[str, Any]) -> d
     return {head[0]: _place(reader, base, alignment, *head) for head in heads}
 
 
-def _read_tensor_head(reader: _Reader) -> tuple[str, tuple[int, ...], int, int]:
+def _read_tensor_head(reader: GgufReader) -> tuple[str, tuple[int, ...], int, int]:
     name = reader.string()
     rank = reader.u32()
     if not 1 <= rank <= _MAX_DIMENSIONS:
@@ -224,7 +115,7 @@ def _read_tensor_head(reader: _Reader) -> tuple[str, tuple[int, ...], int, int]:
 
 
 def _place(
-    reader: _Reader, base: int, alignment: int, name: str, shape: tuple[int, ...], code: int, offset: int
+    reader: GgufReader, base: int, alignment: int, name: str, shape: tuple[int, ...], code: int, offset: int
 ) -> GgufTensor:
     quantisation = _QUANTISATIONS.get(code, f"type {code}")
     block = _FORMATS.get(quantisation)
@@ -308,7 +199,8 @@ def _q6_k(raw: NDArray[np.uint8]) -> NDArray[np.float32]:
     high = raw[:, 128:192].reshape(count, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 1, 4, 1)
     numbers = (low | (high & 3) << 4).reshape(count, 16, 16).astype(np.float32) - 32
     scales = raw[:, 192:208].view(np.int8).astype(np.float32) * _half(raw, 208)
-    return (numbers * scales[:, :, None]).reshape(count, 256)
+    scaled: NDArray[np.float32] = numbers * scales[:, :, None]
+    return scaled.reshape(count, 256)
 
 
 _FORMATS: Final[dict[str, _Format]] = {

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from tqdm import tqdm
 
+from maskwright._files import cache_directory
 from maskwright.engine.llama import LlamaConfig, join_weights
 from maskwright.errors import MaskwrightError
 
@@ -29,16 +30,10 @@ if TYPE_CHECKING:
 
     from maskwright.engine.gguf import GgufFile
 
-__all__ = ["cache_directory", "load_weights", "read_config"]
+__all__ = ["load_weights", "read_config"]
 
 # Raised whenever the conversion changes, so that files of older releases are left alone.
 _CONVERSION: Final = "maskwright-weights-1"
-
-
-def cache_directory() -> Path:
-    """Where converted weights are kept."""
-    chosen = os.environ.get("MASKWRIGHT_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "maskwright"
 
 
 def read_config(file: GgufFile) -> LlamaConfig:

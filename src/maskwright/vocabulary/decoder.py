@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from maskwright.errors import VocabularyError
+from maskwright.vocabulary.token_table import OWN_TOKENS
 
 __all__ = ["TokenDecoder", "compile_decoder"]
 
 _MAX_DEPTH = 50
 _BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-_OWN_TOKENS = "Pass the bytes of each token instead: Vocabulary(tokens, eos_ids=...)"
 
 
 def _byte_alphabet() -> str:
@@ -169,12 +169,12 @@ class _Chain:
     def add(self, step: dict[str, Any], place: str) -> None:
         adder = _ADDERS.get(step["type"])
         if adder is None:
-            raise VocabularyError(f"decoder {step['type']!r} is not supported", location=place, hint=_OWN_TOKENS)
+            raise VocabularyError(f"decoder {step['type']!r} is not supported", location=place, hint=OWN_TOKENS)
         adder(self, step, place)
 
     def _refuse(self, what: str, place: str) -> VocabularyError:
         return VocabularyError(
-            f"{what}: the bytes of a token depend on the tokens around it", location=place, hint=_OWN_TOKENS
+            f"{what}: the bytes of a token depend on the tokens around it", location=place, hint=OWN_TOKENS
         )
 
     def contextual(self, step: dict[str, Any], place: str) -> None:
@@ -198,7 +198,7 @@ class _Chain:
         old = pattern.get("String") if isinstance(pattern, dict) else None
         if not isinstance(old, str) or not isinstance(new, str):
             raise VocabularyError(
-                "Replace by anything but a plain string is not supported", location=place, hint=_OWN_TOKENS
+                "Replace by anything but a plain string is not supported", location=place, hint=OWN_TOKENS
             )
         if self.last or (self.joined and len(old) != 1):  # what it replaces may be spelled by several tokens
             raise self._refuse("Replace over joined tokens", place)

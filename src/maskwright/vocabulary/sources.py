@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from maskwright.errors import VocabularyError
+from maskwright.vocabulary.token_table import TokenTable
 from maskwright.vocabulary.tokenizer_json import (
-    TokenTable,
     build_table,
     load_json,
     read_added_token,

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, SupportsIndex
 from weakref import WeakValueDictionary
 
+from maskwright._interrupt import interruptible
 from maskwright.errors import VocabularyError
 from maskwright.vocabulary.sources import read_source
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from maskwright import _core
 
 __all__ = ["Vocabulary"]
+
+_LARGE = 10_000  # tokens; preparing fewer takes the core a few milliseconds
 
 
 class _Prepared:
@@ -191,7 +194,11 @@ class Vocabulary:
 
         offsets = array("I", accumulate(map(len, self._tokens), initial=0))
         kinds = array("B", self._kinds)
-        prepared = _Prepared(_core.Vocab(b"".join(self._tokens), offsets, kinds, list(self._eos_ids)))
+        blob, eos_ids = b"".join(self._tokens), list(self._eos_ids)
+        if self.size < _LARGE:
+            prepared = _Prepared(_core.Vocab(blob, offsets, kinds, eos_ids))
+        else:
+            prepared = _Prepared(interruptible(lambda: _core.Vocab(blob, offsets, kinds, eos_ids)))
         _shared[self.fingerprint] = prepared
         return prepared
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import json
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,19 +19,9 @@ from typing import Any
 
 from maskwright.errors import VocabularyError
 from maskwright.vocabulary.decoder import TokenDecoder, compile_decoder
+from maskwright.vocabulary.token_table import OWN_TOKENS, TokenTable, check_id, is_reserved
 
-__all__ = ["AddedToken", "TokenTable", "build_table", "load_json", "read_backend", "read_tokenizer_json"]
-
-MAX_ID = (1 << 22) - 1  # real vocabularies end below 300,000; a forged id must not eat the memory
-
-# Placeholders that training never saw: <unused7>, [unused7], [UNUSED_TOKEN_7], <|reserved_special_token_7|>,
-# <reserved_7>, <|extra_7|>, <SPECIAL_7>, <|dummy_7|>, <|placeholder7|>, <｜place▁holder▁no▁7｜>, >>UNUSED_7<<, [PAD7].
-_RESERVED = re.compile(
-    r"(?:<|\[|>>)[|｜]?(?:unused|reserved|extra|special|dummy|place[_▁]?holder|pad)"
-    r"(?:[_▁-]?(?:special|token|id|no))*[_▁-]?\d+[|｜]?(?:>|\]|<<)",
-    re.IGNORECASE,
-)
-
+__all__ = ["AddedToken", "Spec", "build_table", "load_json", "read_added_token", "read_backend", "read_tokenizer_json"]
 
 @dataclass(frozen=True)
 class AddedToken:
@@ -57,23 +46,6 @@ class Spec:
     added: dict[int, AddedToken]
     decoder: TokenDecoder
     unknown: set[str] = field(default_factory=set)
-
-
-@dataclass
-class TokenTable:
-    """The tokens of a vocabulary as they were read.
-
-    Attributes:
-        tokens: bytes by id; empty where no token has the id.
-        special: ids that never match text.
-        ids: text -> id, for tokens given by their name.
-        present: whether the id has a token, by id.
-    """
-
-    tokens: list[bytes]
-    special: set[int]
-    ids: dict[str, int]
-    present: bytearray
 
 
 def load_json(path: Path) -> Any:
@@ -145,7 +117,7 @@ def read_backend(tokenizer: Any) -> Spec:
     except Exception as error:  # the bindings raise plain Exception where a component is custom Python
         raise VocabularyError(
             f"the tokenizer cannot be serialised ({error})",
-            hint="Pass the bytes of each token instead: Vocabulary(tokens, eos_ids=...)",
+            hint=OWN_TOKENS,
         ) from error
     model = tokenizer.model
     _check_model("BPE", model.continuing_subword_prefix, model.end_of_word_suffix)
@@ -170,22 +142,21 @@ def _model_type(model: dict[str, Any]) -> str:
 
 
 def _check_model(kind: str, prefix: object, suffix: object) -> None:
-    own = "Pass the bytes of each token instead: Vocabulary(tokens, eos_ids=...)"
     if kind == "WordPiece":
         raise VocabularyError(
             "WordPiece tokenizers are refused: whether a space comes before a token depends on its neighbours, "
             "so a token has no bytes of its own",
             location="model",
-            hint=own,
+            hint=OWN_TOKENS,
         )
     if kind not in ("BPE", "Unigram", "WordLevel"):
-        raise VocabularyError(f"tokenizer model {kind!r} is not supported", location="model", hint=own)
+        raise VocabularyError(f"tokenizer model {kind!r} is not supported", location="model", hint=OWN_TOKENS)
     if prefix or suffix:
         raise VocabularyError(
             f"BPE with {'continuing_subword_prefix' if prefix else 'end_of_word_suffix'} {prefix or suffix!r} is "
             "refused: where the spaces are depends on the neighbours of a token",
             location="model",
-            hint=own,
+            hint=OWN_TOKENS,
         )
 
 
@@ -247,8 +218,7 @@ def build_table(spec: Spec) -> TokenTable:
     """
     numbers = spec.texts.keys() | spec.added.keys()
     for number in (min(numbers, default=0), max(numbers, default=0)):
-        if not 0 <= number <= MAX_ID:
-            raise VocabularyError(f"token ids go from 0 to {MAX_ID}", location=f"token {number}")
+        check_id(number)
     size = max(numbers, default=-1) + 1
     tokens, present, special = [b""] * size, bytearray(size), set[int]()
     number = 0
@@ -266,7 +236,7 @@ def build_table(spec: Spec) -> TokenTable:
     ids = {text: number for number, text in spec.texts.items()}
     ids.update((token.content, number) for number, token in spec.added.items())
     special.update(ids[text] for text in spec.unknown if text in ids)
-    special.update(number for text, number in ids.items() if text[:1] in "<[>" and _RESERVED.fullmatch(text))
+    special.update(number for text, number in ids.items() if is_reserved(text))
     return TokenTable(tokens, special, ids, present)
 
 
