@@ -193,7 +193,10 @@ uint32_t Automaton::finish_tokens(Vocab& vocab, Transport transport, DfaState st
   if (transport == Transport::Raw) {
     if (sub == 0 && dfa_->accepting(state)) return 0;
   } else if (sub != 0) {  // byte by byte: whole tokens would seldom do better, and the states are many
-    return add_cost(most_bytes_to_finish(sub) + 1, widest_finish());
+    uint32_t after = widest_finish();
+    const std::scoped_lock lock(mutex_);
+    if (after >= kNoCost) after = dearest_successor(state);
+    return add_cost(most_bytes_to_finish(sub) + 1, after);
   }
   const std::scoped_lock lock(mutex_);
   return sub == 0 ? search_finish(vocab, transport, state) : finish_character(vocab, state, sub);
@@ -211,12 +214,52 @@ uint32_t Automaton::search_finish(Vocab& vocab, Transport transport, DfaState st
   };
   OneToken tokens(vocab, *dfa_, transport);
   FinishSearch search(tokens, known);
-  if (!search.explore(from, kMaxSearch, is_end)) {
-    const int64_t length = dfa_->min_length(state);
-    return length >= kNoCost / 8 ? kNoCost : static_cast<uint32_t>(6 * length + 12);
+  if (too_wide_ || !search.explore(from, kMaxSearch, is_end)) {
+    too_wide_ = true;  // one long search is enough
+    return known[from] = add_cost(shortest_bytes(state), transport == Transport::Raw ? 0 : 1);
   }
   search.settle();
   return known[from];
+}
+
+// Bytes of one of the shortest texts, in characters, that match from here: down the syntactic lengths, which are exact where
+// the expression has no intersection or complement. kNoCost where they are not. One way down is followed, not all.
+uint32_t Automaton::shortest_bytes(DfaState state) {
+  std::vector<std::pair<DfaState, uint32_t>> path;  // with the bytes of the character after it
+  std::vector<RegexDfa::Successor> next;
+  DfaState at = state;
+  while (!shortest_.contains(at)) {
+    if (dfa_->accepting(at)) {
+      shortest_[at] = 0;
+      break;
+    }
+    dfa_->successors(at, next);
+    const RegexDfa::Successor* best = nullptr;
+    for (const auto& s : next)
+      if (dfa_->min_length(s.next) == dfa_->min_length(at) - 1 &&
+          (best == nullptr || json_bytes(s.code_point) < json_bytes(best->code_point)))
+        best = &s;
+    if (best == nullptr) {
+      shortest_[at] = kNoCost;
+      break;
+    }
+    path.emplace_back(at, json_bytes(best->code_point));
+    at = best->next;
+  }
+  uint32_t cost = shortest_[at];
+  for (; !path.empty(); path.pop_back()) {
+    cost = add_cost(cost, path.back().second);
+    shortest_[path.back().first] = cost;
+  }
+  return shortest_[state];
+}
+
+uint32_t Automaton::dearest_successor(DfaState state) {
+  std::vector<RegexDfa::Successor> next;
+  dfa_->successors(state, next);
+  uint32_t most = 0;
+  for (const auto& s : next) most = std::max(most, shortest_bytes(s.next));
+  return most;
 }
 
 // Raw text, inside a character: one token, and on from where it ends.

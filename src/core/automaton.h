@@ -30,7 +30,7 @@ class Automaton {
   uint32_t widest_finish();
 
  private:
-  static constexpr size_t kMaxSearch = 4000;
+  static constexpr size_t kMaxSearch = 2000;
   struct PerVocab {
     uint64_t vocab;
     Transport transport;
@@ -39,11 +39,15 @@ class Automaton {
   };
   uint32_t search_finish(Vocab& vocab, Transport transport, DfaState state);
   uint32_t finish_character(Vocab& vocab, DfaState state, Sub sub);
+  uint32_t shortest_bytes(DfaState state);
+  uint32_t dearest_successor(DfaState state);
   PerVocab& per_vocab(const Vocab& vocab, Transport transport);
 
   std::shared_ptr<RegexDfa> dfa_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<PerVocab>> per_vocab_;
+  std::unordered_map<DfaState, uint32_t> shortest_;
+  bool too_wide_ = false;
   std::once_flag explored_;
   uint32_t widest_ = kNoCost;
 };

@@ -7,20 +7,8 @@
 #include <thread>
 #include <vector>
 
-#ifndef _WIN32
-#include <unistd.h>
-#endif
-
 namespace mw {
 namespace {
-
-long process_id() {
-#ifdef _WIN32
-  return 0;
-#else
-  return static_cast<long>(getpid());
-#endif
-}
 
 class Pool {
  public:
@@ -84,22 +72,18 @@ class Pool {
   bool stop_ = false;
 };
 
-// Threads do not survive fork(): a child finds the parent's pool dead and leaves it where it is (its locks may be held).
+std::mutex pool_mutex;
+Pool* the_pool = nullptr;  // never destroyed: its threads would have to be waited for at exit
+
 Pool& pool() {
-  static std::mutex* mutex = new std::mutex;
-  static std::atomic<Pool*> current{nullptr};
-  static std::atomic<long> owner{-1};
-  if (owner.load(std::memory_order_acquire) == process_id()) return *current.load(std::memory_order_acquire);
-  if (owner.load() != -1 && owner.load() != process_id()) mutex = new std::mutex;
-  const std::scoped_lock lock(*mutex);
-  if (owner.load() != process_id()) {
-    current.store(new Pool(pool_size()), std::memory_order_release);
-    owner.store(process_id(), std::memory_order_release);
-  }
-  return *current.load();
+  const std::scoped_lock lock(pool_mutex);
+  if (the_pool == nullptr) the_pool = new Pool(pool_size());
+  return *the_pool;
 }
 
 }  // namespace
+
+void forget_pool() { the_pool = nullptr; }  // left where it is: it cannot be destroyed without its threads
 
 size_t pool_size() {
   const unsigned n = std::thread::hardware_concurrency();

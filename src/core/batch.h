@@ -1,4 +1,4 @@
-// A persistent pool of threads for filling many masks at once; re-made in a forked child.
+// A persistent pool of threads for filling many masks at once; made anew in a forked child (forget_pool).
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,8 @@ namespace mw {
 // per process: others wait.
 void parallel_for(size_t n, const std::function<void(size_t)>& work);
 
+// In a forked child, before anything else: the threads do not exist there.
+void forget_pool();
 // Threads that take part, the caller included.
 size_t pool_size();
 

@@ -2,88 +2,38 @@
 //
 // Locks. A session (a matcher and its forks) has a mutex; it is taken with the GIL held only if it is free, otherwise the
 // GIL is let go first: so a thread that holds it may always get the GIL back to lower nodes. Memo hits run with the GIL held.
+// Whoever may let go of the GIL while holding a lock of the core has a ForkGate::Pass first.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <atomic>
-#include <limits>
-#include <optional>
+#include <list>
+#include <set>
 
 #include "apply.h"
 #include "batch.h"
+#include "bind_buffer.h"
+#include "bind_fork.h"
+#include "bind_regex.h"
 #include "machines/array.h"
 #include "machines/choice.h"
 #include "machines/object.h"
 #include "machines/string.h"
 #include "matcher.h"
-#include "restrict.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
 
+using mw::Buffer;
+using mw::PyRegex;
+
 [[noreturn]] void fail(const char* type, const std::string& message) {
   nb::object error = nb::module_::import_("maskwright.errors").attr(type);
   PyErr_SetString(error.ptr(), message.c_str());
   throw nb::python_error();
-}
-
-// A contiguous buffer of some Python object: the buffer protocol, else DLPack.
-class Buffer {
- public:
-  Buffer(nb::handle object, size_t item_size, bool writable) {
-    if (PyObject_CheckBuffer(object.ptr())) {
-      const int flags = PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
-      if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) throw nb::python_error();
-      held_ = true;
-      const std::string_view format = view_.format ? view_.format : "B";
-      if (static_cast<size_t>(view_.itemsize) != item_size || format.find_first_of("fdegc?") != std::string_view::npos)
-        throw nb::type_error("the buffer has elements of another type");
-      data_ = view_.buf;
-      bytes_ = static_cast<size_t>(view_.len);
-      rows_ = view_.ndim > 1 && view_.shape ? static_cast<size_t>(view_.shape[0]) : 1;
-      return;
-    }
-    array_ = nb::cast<nb::ndarray<nb::c_contig, nb::device::cpu>>(object);
-    if (array_.dtype().bits != item_size * 8 || array_.dtype().code == static_cast<uint8_t>(nb::dlpack::dtype_code::Float))
-      throw nb::type_error("the array has elements of another type");
-    data_ = array_.data();
-    bytes_ = array_.nbytes();
-    rows_ = array_.ndim() > 1 ? array_.shape(0) : 1;
-  }
-  ~Buffer() {
-    if (held_) PyBuffer_Release(&view_);
-  }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-
-  template <class T>
-  std::span<T> as() const {
-    return {static_cast<T*>(data_), bytes_ / sizeof(T)};
-  }
-  size_t rows() const { return rows_; }
-
- private:
-  Py_buffer view_{};
-  bool held_ = false;
-  nb::ndarray<nb::c_contig, nb::device::cpu> array_;
-  void* data_ = nullptr;
-  size_t bytes_ = 0, rows_ = 1;
-};
-
-// Locks a mutex without holding the GIL while waiting.
-template <class Mutex>
-std::unique_lock<Mutex> lock_politely(Mutex& mutex) {
-  std::unique_lock lock(mutex, std::try_to_lock);
-  if (!lock.owns_lock()) {
-    nb::gil_scoped_release release;
-    lock.lock();
-  }
-  return lock;
 }
 
 struct PyProgram {
@@ -93,7 +43,7 @@ struct PyProgram {
 };
 
 void lower_nodes(PyProgram& p, const std::vector<mw::NodeId>& needs) {
-  const auto lock = lock_politely(p.lowering);
+  const auto lock = mw::lock_politely(p.lowering);
   for (mw::NodeId n : needs) {
     if (p.program->is_defined(n)) continue;
     if (p.lower.is_none()) throw std::runtime_error("a node was never defined");
@@ -107,29 +57,30 @@ class PyMatcher {
   PyMatcher(nb::object program, mw::Matcher matcher)
       : owner_(std::move(program)), program_(nb::cast<PyProgram*>(owner_)), matcher_(std::move(matcher)) {}
 
-  // Exclusive use of this matcher, and of its session, for one call.
-  class Use {
+  // Keeps other threads off a matcher: they get an error instead of each other's tokens.
+  class Claim {
    public:
-    explicit Use(PyMatcher& m) : m_(m) {
-      if (m.busy_.exchange(true, std::memory_order_acquire))
-        fail("MaskwrightError", "a Matcher is used by two threads at once: give each thread its own fork()");
-      try {
-        lock_ = lock_politely(m.matcher_.session().mutex);
-      } catch (...) {
-        m.busy_.store(false, std::memory_order_release);
-        throw;
-      }
+    explicit Claim(PyMatcher& m) : m_(m) {
+      if (m.busy_) fail("MaskwrightError", "a Matcher is used by two threads at once: give each thread its own fork()");
+      m.busy_ = true;
     }
-    ~Use() {
-      if (lock_.owns_lock()) lock_.unlock();
-      m_.busy_.store(false, std::memory_order_release);
-    }
-    Use(const Use&) = delete;
-    Use& operator=(const Use&) = delete;
-    void unlock() { lock_.unlock(); }
+    ~Claim() { m_.busy_ = false; }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
 
    private:
     PyMatcher& m_;
+  };
+
+  // Exclusive use of this matcher, and of its session, for one call.
+  class Use {
+   public:
+    explicit Use(PyMatcher& m) : claim_(m), lock_(mw::lock_politely(m.matcher_.session().mutex)) {}
+    void unlock() { lock_.unlock(); }
+
+   private:
+    mw::ForkGate::Pass pass_;
+    Claim claim_;
     std::unique_lock<std::mutex> lock_;
   };
 
@@ -322,7 +273,7 @@ class PyMatcher {
   nb::object owner_;
   PyProgram* program_;
   mw::Matcher matcher_;
-  std::atomic<bool> busy_{false};
+  bool busy_ = false;  // read and written with the GIL held
 };
 
 // ---------------------------------------------------------------- batches
@@ -335,7 +286,11 @@ struct Row {
 };
 
 void fill_rows(std::vector<Row>& rows) {
-  std::vector<std::unique_ptr<PyMatcher::Use>> uses;
+  const mw::ForkGate::Pass pass;
+  std::set<PyMatcher*> matchers;
+  for (const Row& row : rows) matchers.insert(row.matcher);
+  std::list<PyMatcher::Claim> claims;
+  for (PyMatcher* m : matchers) claims.emplace_back(*m);
   for (;;) {
     {
       nb::gil_scoped_release release;
@@ -352,7 +307,7 @@ void fill_rows(std::vector<Row>& rows) {
       all = false;
       std::vector<mw::NodeId> needs;
       {
-        const auto lock = lock_politely(row.matcher->core().session().mutex);
+        const auto lock = mw::lock_politely(row.matcher->core().session().mutex);
         needs = row.matcher->core().request().needs();
       }
       lower_nodes(row.matcher->program(), needs);
@@ -434,64 +389,6 @@ void define(PyProgram& p, int64_t node, std::unique_ptr<Machine> machine, mw::St
   const mw::NodeId n = child_of(p, node, false);
   if (p.program->is_defined(n)) throw nb::value_error("the node is defined already");
   p.program->define_machine(n, std::move(machine), start);
-}
-
-using RegexHandle = std::shared_ptr<mw::Automaton>;
-
-class PyRegex {
- public:
-  PyRegex(RegexHandle automaton, std::vector<int64_t> program)
-      : automaton(std::move(automaton)), program_(std::move(program)) {}
-
-  // The automaton for a vocabulary: one that never wants characters which no token spells. Inside JSON, control characters
-  // are escaped, and with all escapes everything can be.
-  RegexHandle over(const mw::Vocab& vocab, mw::Transport transport) const {
-    if (vocab.is_byte_complete() || !vocab.is_character_closed() || transport == mw::Transport::JsonAny) return automaton;
-    auto lacking = vocab.lacking();
-    if (transport != mw::Transport::Raw) std::erase_if(lacking, [](const auto& r) { return r.second < 0x20; });
-    const auto restricted = mw::restrict_program(program_, lacking);
-    if (!restricted) return automaton;
-    std::string error;
-    auto dfa = mw::RegexDfa::from_program(*restricted, &error);
-    if (!dfa) throw nb::value_error(error.c_str());
-    return std::make_shared<mw::Automaton>(std::move(dfa));
-  }
-
-  const RegexHandle automaton;
-
- private:
-  std::vector<int64_t> program_;
-};
-
-void bind_regex(nb::module_& m) {
-  nb::class_<PyRegex>(m, "Regex")
-      .def("__init__", [](PyRegex* self, nb::handle program) {
-        const Buffer buffer(program, 8, false);
-        std::string error;
-        const auto rpn = buffer.as<const int64_t>();
-        auto dfa = mw::RegexDfa::from_program(rpn, &error);
-        if (!dfa) throw nb::value_error(error.c_str());
-        new (self) PyRegex(std::make_shared<mw::Automaton>(std::move(dfa)), std::vector<int64_t>(rpn.begin(), rpn.end()));
-      })
-      .def("is_empty_within", [](PyRegex& self, size_t n) {
-        nb::gil_scoped_release release;
-        return self.automaton->dfa().is_empty_within(n);
-      })
-      .def_prop_ro("is_empty", [](PyRegex& self) {
-        const int v = self.automaton->dfa().is_empty_within(1'000'000);
-        if (v < 0) throw std::overflow_error("too many states to decide emptiness");
-        return v == 1;
-      })
-      .def("matches", [](PyRegex& self, nb::str text) {
-        mw::RegexDfa& dfa = self.automaton->dfa();
-        mw::DfaState s = dfa.start();
-        const Py_ssize_t n = PyUnicode_GetLength(text.ptr());
-        for (Py_ssize_t i = 0; i < n && s != 0; ++i) s = dfa.next(s, PyUnicode_ReadChar(text.ptr(), i));
-        return s != 0 && dfa.accepting(s);
-      })
-      .def_prop_ro("min_length", [](PyRegex& self) { return self.automaton->dfa().min_length(self.automaton->dfa().start()); })
-      .def_prop_ro("max_length", [](PyRegex& self) { return self.automaton->dfa().max_length(self.automaton->dfa().start()); })
-      .def_prop_ro("state_count", [](PyRegex& self) { return self.automaton->dfa().state_count(); });
 }
 
 void bind_vocab(nb::module_& m) {
@@ -621,10 +518,11 @@ void bind_matcher(nb::module_& m) {
 
 NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // process-wide caches of automata outlive the module on purpose
-  bind_regex(m);
+  mw::bind_regex(m);
   bind_vocab(m);
   bind_program(m);
   bind_matcher(m);
+  mw::ForkGate::install();
   m.def("fill_batch", &fill_batch, "matchers"_a, "bitmask"_a, "indices"_a, "max_tokens"_a);
   m.def("apply_rows", &apply_rows, "data"_a, "rows"_a, "width"_a, "stride"_a, "item_size"_a, "bitmask"_a, "infinity"_a);
   m.def("pool_size", &mw::pool_size);

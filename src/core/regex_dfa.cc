@@ -128,7 +128,7 @@ DfaState RegexDfa::Impl::add_state(ExprId e) {
 
 DfaState RegexDfa::Impl::state_of(ExprId e) {
   if (e < state_of_expr.size() && state_of_expr[e] != kUnknown) return state_of_expr[e];
-  if (live.decide(e, SIZE_MAX) == Life::kDead) return 0;
+  if (live.decide(e) == Life::kDead) return 0;
   return add_state(e);
 }
 
@@ -321,9 +321,20 @@ int64_t RegexDfa::min_length(DfaState s) const { return impl_->state(s).min_len;
 int64_t RegexDfa::max_length(DfaState s) const { return impl_->state(s).max_len; }
 
 int RegexDfa::is_empty_within(size_t max_states) {
-  const std::lock_guard lock(impl_->mutex);
-  const Life life = impl_->live.decide(impl_->root, max_states);
-  return life == Life::kDead ? 1 : life == Life::kLive ? 0 : -1;
+  EmptinessSearch search(*this, max_states);
+  search.run(std::chrono::nanoseconds::max());
+  return *search.verdict();
+}
+
+EmptinessSearch::EmptinessSearch(RegexDfa& dfa, size_t max_states)
+    : dfa_(dfa), max_states_(max_states), quest_(std::make_unique<LiveQuest>()) {}
+EmptinessSearch::~EmptinessSearch() = default;
+
+void EmptinessSearch::run(std::chrono::nanoseconds slice) {
+  const std::lock_guard lock(dfa_.impl_->mutex);
+  const Life life = dfa_.impl_->live.pursue(*quest_, dfa_.impl_->root, max_states_, slice);
+  if (life != Life::kUnknown) verdict_ = life == Life::kDead ? 1 : 0;
+  else if (quest_->expanded >= max_states_) verdict_ = -1;
 }
 
 size_t RegexDfa::state_count() const { return impl_->n_states.load(std::memory_order_acquire); }

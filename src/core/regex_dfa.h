@@ -4,14 +4,18 @@
 // nothing is unrolled or determinised before it is reached. See regex_expr.h for the expressions.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace mw {
+
+struct LiveQuest;
 
 // 0 = dead: no string is matched from here. Numbers are stable for the life of the automaton.
 using DfaState = uint32_t;
@@ -70,12 +74,29 @@ class RegexDfa {
   int64_t max_length(DfaState s) const;
   // The start state's language: 1 empty, 0 not empty, -1 gave up after exploring max_states states.
   int is_empty_within(size_t max_states);
+  friend class EmptinessSearch;
   size_t state_count() const;
 
  private:
   struct Impl;
   explicit RegexDfa(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
+};
+
+// The question of RegexDfa::is_empty_within, asked in slices of time: other threads may use the automaton in between.
+class EmptinessSearch {
+ public:
+  EmptinessSearch(RegexDfa& dfa, size_t max_states);
+  ~EmptinessSearch();
+  void run(std::chrono::nanoseconds slice);
+  // None while the search is not over.
+  std::optional<int> verdict() const { return verdict_; }
+
+ private:
+  RegexDfa& dfa_;
+  size_t max_states_;
+  std::unique_ptr<LiveQuest> quest_;
+  std::optional<int> verdict_;
 };
 
 }  // namespace mw

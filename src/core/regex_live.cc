@@ -28,73 +28,59 @@ const std::vector<ExprId>& LiveSearch::expand(ExprId e) {
   return it->second;
 }
 
-Life LiveSearch::decide(ExprId e, size_t max_states) {
-  if (pool_[e].life != Life::kUnknown) return pool_[e].life;
-  visits_.clear();
-  visit_of_.clear();
-  queue_.clear();
-  visit(e, 0);
-  return search(max_states);
+void LiveQuest::clear() {
+  visits.clear();
+  visit_of.clear();
+  queue.clear();
+  expanded = 0;
 }
 
-bool LiveSearch::visit(ExprId e, uint32_t depth) {
-  const auto order = static_cast<uint32_t>(visits_.size());
-  if (!visit_of_.emplace(e, order).second) return false;
-  visits_.push_back({e, depth});
+Life LiveSearch::decide(ExprId e) {
+  own_.clear();
+  return pursue(own_, e, SIZE_MAX, std::chrono::nanoseconds::max());
+}
+
+bool LiveSearch::visit(LiveQuest& quest, ExprId e, uint32_t depth) {
+  const auto order = static_cast<uint32_t>(quest.visits.size());
+  if (!quest.visit_of.emplace(e, order).second) return false;
+  quest.visits.push_back({e, depth});
   const int64_t cost = int64_t{depth} + kGreed * std::min(pool_[e].min_len, kFar);
-  queue_.emplace_back(cost, order);
-  std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
+  quest.queue.emplace_back(cost, order);
+  std::push_heap(quest.queue.begin(), quest.queue.end(), std::greater<>());
   return true;
 }
 
-Life LiveSearch::search(size_t max_states) {
-  for (size_t n = 0; !queue_.empty(); ++n) {
-    if (n >= max_states) return Life::kUnknown;
-    std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
-    const uint32_t order = queue_.back().second;
-    queue_.pop_back();
-    visits_[order].expanded = true;
-    const uint32_t depth = visits_[order].depth + 1;
-    for (const ExprId d : expand(visits_[order].expr)) {
+Life LiveSearch::pursue(LiveQuest& quest, ExprId e, size_t max_states, std::chrono::nanoseconds slice) {
+  if (pool_[e].life != Life::kUnknown) return pool_[e].life;
+  using Clock = std::chrono::steady_clock;
+  const bool timed = slice != std::chrono::nanoseconds::max();
+  const auto start = timed ? Clock::now() : Clock::time_point();
+  if (quest.visits.empty()) visit(quest, e, 0);
+  while (!quest.queue.empty()) {
+    if (quest.expanded >= max_states) return Life::kUnknown;
+    if (timed && Clock::now() - start > slice) return Life::kUnknown;
+    ++quest.expanded;
+    std::pop_heap(quest.queue.begin(), quest.queue.end(), std::greater<>());
+    const uint32_t order = quest.queue.back().second;
+    quest.queue.pop_back();
+    quest.visits[order].expanded = true;
+    const uint32_t depth = quest.visits[order].depth + 1;
+    for (const ExprId d : expand(quest.visits[order].expr)) {
       if (pool_[d].life == Life::kLive) {
-        settle();
+        settle(quest);
         return Life::kLive;
       }
-      if (pool_[d].life == Life::kUnknown) visit(d, depth);
+      if (pool_[d].life == Life::kUnknown) visit(quest, d, depth);
     }
   }
-  for (const Visit& v : visits_) pool_.set_life(v.expr, Life::kDead);
+  for (const LiveQuest::Visit& v : quest.visits) pool_.set_life(v.expr, Life::kDead);
   return Life::kDead;
 }
 
-// A live expression was met. What reaches one is live; what reaches neither one nor the unexplored frontier
-// is dead; the rest stays open.
-void LiveSearch::settle() {
-  std::vector<std::vector<uint32_t>> into(visits_.size());
-  std::vector<uint32_t> live;
-  std::vector<uint32_t> open;
-  for (uint32_t i = 0; i < visits_.size(); ++i) {
-    if (!visits_[i].expanded) {
-      open.push_back(i);
-      continue;
-    }
-    for (const ExprId d : expansions_.at(visits_[i].expr)) {
-      if (pool_[d].life == Life::kLive) live.push_back(i);
-      const auto it = visit_of_.find(d);
-      if (it != visit_of_.end()) into[it->second].push_back(i);
-    }
-  }
-  const std::vector<bool> is_live = reaches(into, std::move(live));
-  const std::vector<bool> is_open = reaches(into, std::move(open));
-  for (uint32_t i = 0; i < visits_.size(); ++i) {
-    if (is_live[i]) pool_.set_life(visits_[i].expr, Life::kLive);
-    if (!is_live[i] && !is_open[i]) pool_.set_life(visits_[i].expr, Life::kDead);
-  }
-}
+namespace {
 
-std::vector<bool> LiveSearch::reaches(const std::vector<std::vector<uint32_t>>& into,
-                                      std::vector<uint32_t> todo) const {
-  std::vector<bool> found(visits_.size(), false);
+std::vector<bool> reaches(const std::vector<std::vector<uint32_t>>& into, std::vector<uint32_t> todo) {
+  std::vector<bool> found(into.size(), false);
   while (!todo.empty()) {
     const uint32_t i = todo.back();
     todo.pop_back();
@@ -105,6 +91,33 @@ std::vector<bool> LiveSearch::reaches(const std::vector<std::vector<uint32_t>>& 
     }
   }
   return found;
+}
+
+}  // namespace
+
+// A live expression was met. What reaches one is live; what reaches neither one nor the unexplored frontier
+// is dead; the rest stays open.
+void LiveSearch::settle(const LiveQuest& quest) {
+  std::vector<std::vector<uint32_t>> into(quest.visits.size());
+  std::vector<uint32_t> live;
+  std::vector<uint32_t> open;
+  for (uint32_t i = 0; i < quest.visits.size(); ++i) {
+    if (!quest.visits[i].expanded) {
+      open.push_back(i);
+      continue;
+    }
+    for (const ExprId d : expansions_.at(quest.visits[i].expr)) {
+      if (pool_[d].life == Life::kLive) live.push_back(i);
+      const auto it = quest.visit_of.find(d);
+      if (it != quest.visit_of.end()) into[it->second].push_back(i);
+    }
+  }
+  const std::vector<bool> is_live = reaches(into, std::move(live));
+  const std::vector<bool> is_open = reaches(into, std::move(open));
+  for (uint32_t i = 0; i < quest.visits.size(); ++i) {
+    if (is_live[i]) pool_.set_life(quest.visits[i].expr, Life::kLive);
+    if (!is_live[i] && !is_open[i]) pool_.set_life(quest.visits[i].expr, Life::kDead);
+  }
 }
 
 }  // namespace mw
