@@ -229,6 +229,9 @@ def concat(*parts: Ir) -> Ir:
 
 def union(*parts: Ir) -> Ir:
     """Any of the parts, in normal form: characters merged, duplicates dropped."""
+    parts = tuple(p for p in parts if p is not EMPTY)
+    if len(parts) == 1:
+        return parts[0]  # itself, not an equal term
     ranges: list[tuple[int, int]] = []
     out: dict[Ir, None] = {}
     for p in parts:
@@ -243,13 +246,16 @@ def union(*parts: Ir) -> Ir:
 
 def intersect(*parts: Ir) -> Ir:
     """Strings of every part, in normal form."""
+    parts = tuple(p for p in parts if p != ALL)
+    if len(parts) == 1:
+        return parts[0]  # itself, not an equal term
     ranges: Ranges | None = None
     out: dict[Ir, None] = {}
     for p in parts:
         for q in p.parts if isinstance(p, And) and len(p.parts) <= _FLATTEN_WIDTH else (p,):
             if isinstance(q, Chars):
                 ranges = q.ranges if ranges is None else intersect_ranges(ranges, q.ranges)
-            elif q != ALL:
+            else:
                 out[q] = None
     if EMPTY in out or ranges == ():
         return EMPTY

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from maskwright.errors import RegexError
 from maskwright.grammar.automata import automaton, require_some_text
 from maskwright.grammar.ir import Ir
-from maskwright.grammar.plan import Cancel, CompileLimits, Constraint, Plan, Report, ReportEntry, RootPlan
+from maskwright.grammar.plan import Budget, Cancel, CompileLimits, Constraint, Plan, Report, ReportEntry, RootPlan
 from maskwright.grammar.regex.ast import Node
 from maskwright.grammar.regex.ecma import EcmaParser
 from maskwright.grammar.regex.lower import lower
@@ -120,8 +120,10 @@ class Regex(Constraint):
 
     def plan(self, limits: CompileLimits, cancel: Cancel | None = None) -> Plan:
         """Parses the pattern. Raises RegexError, LimitError, or UnsatisfiableError where no text matches."""
+        budget = Budget(limits, cancel)
+        budget.check("offset 0")
         term = self.language(limits)
-        require_some_text(term, limits, "the regex", "offset 0")
+        require_some_text(term, budget, "the regex", "offset 0")
         detail = f"{self.dialect} dialect, {self.match} match"
         report = Report((ReportEntry("", "regex", "enforced", detail),))
         return RootPlan(lambda program, node: program.define_regex(node, automaton(term)), report)

@@ -6,11 +6,13 @@ stays a tree, to be lowered by `lower.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
-from maskwright.grammar.ir import Ir, Ranges, concat, repeat, union
+from maskwright.grammar.ir import Alt, Chars, Ir, Ranges, Repeat, concat, repeat, union
+
+_FLATTEN_WIDTH = 32  # wider sequences stay whole in others: copying them at every level would be quadratic
 
 
 class At(Enum):
@@ -23,6 +25,15 @@ class At(Enum):
     LINE_END = "at the end of the text or before a newline"
     BOUNDARY = "between a word character and none"
     NO_BOUNDARY = "not between a word character and none"
+    INSIDE = "the same, in a text that is not empty"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it asks for the characters around it, not just for the ends of the text."""
+        return self not in (At.START, At.END, At.END_OR_NEWLINE)
+
+
+BOUNDARIES = (At.BOUNDARY, At.NO_BOUNDARY, At.INSIDE)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -32,7 +43,7 @@ class Anchor:
     at: At
     text: str
     offset: int
-    word: Ranges = ()
+    word: Ranges = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -72,11 +83,51 @@ class Loop:
 Node = Ir | Anchor | Look | Seq | Branch | Loop
 
 
+def children(node: Node) -> tuple[Node, ...]:
+    """The parts of a tree; the pure ones are leaves."""
+    if isinstance(node, Seq):
+        return node.items
+    if isinstance(node, Branch):
+        return node.options
+    return (node.body,) if isinstance(node, Loop | Look) else ()
+
+
+def widths(tree: Node) -> tuple[int, int | None]:
+    """The least and the most code points that a tree matches; None has no bound. Iterative."""
+    done: list[tuple[int, int | None]] = []
+    stack: list[tuple[Node, bool]] = [(tree, False)]
+    while stack:
+        node, ready = stack.pop()
+        below = () if isinstance(node, Look) else node.children if isinstance(node, Ir) else children(node)
+        if not ready and below:
+            stack.append((node, True))
+            stack.extend((child, False) for child in below)
+            continue
+        start = len(done) - len(below)
+        parts = done[start:]
+        del done[start:]
+        done.append(_width(node, parts))
+    return done[0]
+
+
+def _width(node: Node, parts: list[tuple[int, int | None]]) -> tuple[int, int | None]:
+    lows, highs = [low for low, _ in parts], [high for _, high in parts]
+    if isinstance(node, Chars):
+        return 1, 1
+    if isinstance(node, Alt | Branch):
+        return min(lows, default=0), None if None in highs else max((h for h in highs if h is not None), default=0)
+    if isinstance(node, Repeat | Loop):
+        least, most = (node.min, node.max) if isinstance(node, Repeat) else (node.least, node.most)
+        high = None if most is None or highs[0] is None else most * highs[0]
+        return least * lows[0], 0 if highs[0] == 0 else high
+    return sum(lows), None if None in highs else sum(h for h in highs if h is not None)
+
+
 def seq(items: Sequence[Node]) -> Node:
-    """A sequence; runs of pure items become one."""
+    """A sequence; runs of pure items become one, sequences in it are taken apart."""
     pure: list[Ir] = []
     out: list[Node] = []
-    for item in items:
+    for item in _flat(items):
         if isinstance(item, Ir):
             pure.append(item)
             continue
@@ -89,6 +140,14 @@ def seq(items: Sequence[Node]) -> Node:
     if pure:
         out.append(concat(*pure))
     return out[0] if len(out) == 1 else Seq(tuple(out))
+
+
+def _flat(items: Sequence[Node]) -> Iterator[Node]:
+    for item in items:
+        if isinstance(item, Seq) and len(item.items) <= _FLATTEN_WIDTH:
+            yield from item.items
+        else:
+            yield item
 
 
 def branch(options: Sequence[Node]) -> Node:

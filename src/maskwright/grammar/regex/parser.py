@@ -51,6 +51,7 @@ class Parser(ABC):
     """A cursor over one pattern. Subclasses say what single characters, escapes, classes and groups mean."""
 
     dialect: ClassVar[str]
+    after_look: ClassVar[int] = ATOM  # whether a quantifier may follow a lookaround
 
     def __init__(self, text: str, flags: int = 0) -> None:
         self.text = text
@@ -179,14 +180,14 @@ class Parser(ABC):
         group = self.stack.pop()
         self.flags = group.flags
         node = self.finish(group)
-        look = group.opening in ("(?=", "(?!", "(?<=", "(?<!")
-        if look:
-            node = Look(node, "<" not in group.opening, "!" in group.opening, group.opening, group.offset)
-        self.add(node, self.look_is_atom(group.opening) if look else ATOM)
+        if group.opening in ("(?=", "(?!", "(?<=", "(?<!"):
+            self.add(self.look(node, group.opening, group.offset), self.after_look)
+        else:
+            self.add(node)
 
-    def look_is_atom(self, opening: str) -> int:
-        """Whether a quantifier may follow a lookaround (ATOM) or not (NOTHING)."""
-        return ATOM
+    def look(self, body: Node, opening: str, offset: int) -> Node:
+        """A lookahead or lookbehind."""
+        return Look(body, "<" not in opening, "!" in opening, opening, offset)
 
     def quantifier(self) -> None:
         """Reads a quantifier and applies it to the last item."""

@@ -12,7 +12,7 @@ import unicodedata
 from typing import ClassVar
 
 from maskwright.grammar.ir import ANY, Ir, chars, merge_ranges, negate_ranges
-from maskwright.grammar.regex.ast import Anchor, At
+from maskwright.grammar.regex.ast import BOUNDARIES, Anchor, At, Node, widths
 from maskwright.grammar.regex.parser import DIGITS, HEX, NOTHING, Parser, of_ranges, single
 from maskwright.grammar.regex.unicode import general_category, python_class, python_set
 
@@ -22,6 +22,9 @@ _SIMPLE_ESCAPES = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "
 _HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
 _OCTAL = frozenset("01234567")
 _BLANK = frozenset(" \t\n\r\v\f")
+_ANCHORS = {"A": At.START, "Z": At.END, "b": At.BOUNDARY, "B": At.INSIDE}
+if sys.version_info >= (3, 14):
+    _ANCHORS |= {"z": At.END, "B": At.NO_BOUNDARY}
 _NOT_NEWLINE = chars([(0, 9), (11, 0x10FFFF)])
 
 
@@ -76,7 +79,7 @@ class PythonParser(Parser):
 
     def anchor(self, at: At, width: int) -> None:
         """Appends a zero-width assertion, which no quantifier may follow."""
-        word = python_class("w", bool(self.flags & A)) if at in (At.BOUNDARY, At.NO_BOUNDARY) else ()
+        word = python_class("w", bool(self.flags & A)) if at in BOUNDARIES else ()
         text = self.text[self.at : self.at + width]
         self.add(Anchor(at, text, self.at, word), NOTHING)
         self.at += width
@@ -86,11 +89,8 @@ class PythonParser(Parser):
     def escape(self) -> None:
         """Reads an escape outside a class."""
         offset, letter = self.at, self.escaped()
-        anchors = {"A": At.START, "Z": At.END, "b": At.BOUNDARY, "B": At.NO_BOUNDARY}
-        if sys.version_info >= (3, 14):
-            anchors["z"] = At.END
-        if letter in anchors:
-            self.anchor(anchors[letter], 2)
+        if letter in _ANCHORS:
+            self.anchor(_ANCHORS[letter], 2)
         elif letter in "dDsSwW":
             self.at += 2
             self.add(of_ranges(python_set((), letter, False, bool(self.flags & I), bool(self.flags & A))))
@@ -261,6 +261,15 @@ class PythonParser(Parser):
                 self.push(opening, offset)
                 return
         self.rare_group(offset)
+
+    def look(self, body: Node, opening: str, offset: int) -> Node:
+        """A lookaround; `re` wants lookbehinds of one width."""
+        if "<" in opening:
+            low, high = widths(body)
+            if low != high:
+                hint = "Write one lookbehind for each width, as alternatives"
+                raise self.error("a lookbehind matches texts of several lengths", offset, hint)
+        return super().look(body, opening, offset)
 
     def rare_group(self, offset: int) -> None:
         """Reads inline flags; refuses what no group of ours is."""
