@@ -203,7 +203,7 @@ PIECES = [
 TEXTS = st.lists(st.text(alphabet="ab1A_ \n\ré\u2028\U0001f409-{,", max_size=5), min_size=3, max_size=6)
 
 
-@settings(max_examples=12000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(PIECES), max_size=6).map("".join), TEXTS)
 def test_node_agrees(node: Any, pattern: str, texts: list[str]) -> None:
     verdicts = node(pattern, texts)
