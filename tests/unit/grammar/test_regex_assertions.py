@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 from maskwright.errors import LimitError, RegexError
 from maskwright.grammar.automata import automaton
 from maskwright.grammar.regex import pattern_ir
-from unit.grammar.naive import matches
 
 TEXTS = ["".join(t) for n in range(4) for t in product("ab \n", repeat=n)] + ["abab", "ab a", "a\nb\n", "éa", "aab b"]
 LEAVES = ["a", "b", ".", " ", r"\n", "[ab]", "[^a]", r"\w", "a*", "[ab]+", ".*", "b?", "(?:ab)*", r"\W+", "ab", ""]
-LOCAL = [r"\b", r"\B", "(?m:^)", "(?m:$)", "^", "$", r"\A", r"\Z"]
+LOCAL = [r"\b", r"\B", r"\B", "(?m:^)", "(?m:$)", "(?m:$)", "^", "$", r"\Z"]
 FIXED = ["a", "b", "ab", "[ab]", ".", r"\n", "^a", "a|b", "..", r"\W", ""]
 
 
 def patterns() -> st.SearchStrategy[str]:
-    leaf = st.one_of(st.sampled_from(LEAVES), st.sampled_from(LEAVES), st.sampled_from(LOCAL))
+    leaf = st.one_of(st.sampled_from(LEAVES), st.sampled_from(LOCAL))
     behind = st.tuples(st.sampled_from(["(?<=", "(?<!"]), st.sampled_from(FIXED)).map(lambda t: f"{t[0]}{t[1]})")
 
     def grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
@@ -31,6 +30,9 @@ def patterns() -> st.SearchStrategy[str]:
             st.lists(inner, min_size=2, max_size=3).map(lambda o: f"(?:{'|'.join(o)})"),
             st.tuples(st.sampled_from(["(?=", "(?!"]), inner).map(lambda t: f"{t[0]}{t[1]})"),
             st.tuples(inner, st.sampled_from(["?", "{2}", "{1,2}", "{0,3}"])).map(lambda t: f"(?:{t[0]}){t[1]}"),
+            st.tuples(st.sampled_from(["(?!", "(?="]), inner, st.sampled_from([".)*", "[ab])+$", r"\W){2}$"])).map(
+                lambda t: f"(?:{t[0]}{t[1]}){t[2]}"
+            ),
         )
 
     return st.recursive(leaf, grow, max_leaves=6)
@@ -46,8 +48,8 @@ def test_assertions_are_those_of_re(pattern: str) -> None:
         assert "not supported" in str(error)
         return
     for text in TEXTS:
-        assert matches(full, text) == (judge.fullmatch(text) is not None), (pattern, text)
-        assert matches(search, text) == (judge.search(text) is not None), (pattern, text)
+        assert automaton(full).matches(text) == (judge.fullmatch(text) is not None), (pattern, text)
+        assert automaton(search).matches(text) == (judge.search(text) is not None), (pattern, text)
 
 
 def test_each_kind_is_drawn_and_taken_often_enough() -> None:
@@ -66,7 +68,7 @@ def test_each_kind_is_drawn_and_taken_often_enough() -> None:
 
     draw()
     assert all(n >= 12 for n in taken.values()) and len(taken) == 9, taken
-    assert taken["refused"] < 200, taken
+    assert taken["refused"] < 300, taken
 
 
 @pytest.mark.parametrize(
@@ -77,6 +79,8 @@ def test_each_kind_is_drawn_and_taken_often_enough() -> None:
         (r"^(?=[^=]+$)(?!\s+$)(.|\n)+$", ["a", " a"], ["", " ", "a=b"]),
         (r"^(?!^lucene\.|builtin\.).*", ["", "luceneX"], ["lucene.", "builtin.x"]),
         (r"^([\da-z](?:(?!.*--)[\da-z-]*[\da-z])?)$", ["a", "a-b"], ["a--b", "a-", ""]),
+        (r"^((?!mode)(?!Mode).)*$", ["", "mod", "abc"], ["mode", "aMode", "xmodex"]),
+        (r"^(?:(?=\b|x).){1,4}$", ["a", "xx"], ["", "ab", "a xy"]),
         (r"^[a-z]+(?<!foo)$", ["bar"], ["foo", "afoo"]),
         (r"\bfoo\b", ["foo", "a foo b", "foo-"], ["afoo", "foo_"]),
         (r"(?<=\$)\d+(?!\d|\.)", ["$12", "a$1b"], ["12", "$x", "$1."]),
@@ -92,7 +96,8 @@ def test_patterns_of_the_field(pattern: str, good: list[str], bad: list[str]) ->
 @pytest.mark.parametrize(
     ("pattern", "offset", "said"),
     [
-        ("(?:(?!x).)*", 3, "(?!"),
+        ("(?:(?!x).)*x", 3, "(?!"),
+        ("(?:(?!x)(?!y)..)*", 3, "(?!"),
         (r"(?:a\b)*", 4, r"\\b"),
         ("a(?=b)[ab]+(?<!c)", 1, "(?="),
         ("x(?:a|(?<=x)b)", 6, "(?<="),

@@ -239,6 +239,9 @@ class Assertions:
 
     def repeated(self, node: Loop, rest: Table, depth: int) -> Table:
         """A repeat of something with an assertion in it: copies, where they are few."""
+        *looks, last = _items([node.body])
+        if isinstance(last, Chars) and looks and all(isinstance(n, Look) for n in looks) and set(rest) == {EPSILON}:
+            return self.tempered(looks, repeat(last, node.least, node.most), depth)
         if node.most is None or node.most > _MOST_COPIES:
             raise self.refusal(node, f"inside a repeat over {_MOST_COPIES} times")
         table = rest
@@ -248,10 +251,21 @@ class Assertions:
             table = self.before(node.body, table, depth + 1)
         return table
 
+    def tempered(self, looks: list[Node], letters: Ir, depth: int) -> Table:
+        """``((?!q).)*`` up to the end of the text: no rest of it but the empty one is bad, from whatever place."""
+        good: Table = (ALL,) * len(self.contexts)
+        for look in looks:
+            assert isinstance(look, Look)
+            good = _each(intersect, good, self.ahead(look, depth))
+        some = repeat(ANY, 1)
+        bad = _each(lambda k: intersect(some, complement(k)), good)
+        later = union(*(concat(ALL, chars(c), k) for c, k in zip(self.contexts[1:], bad[1:], strict=True)))
+        return _each(lambda k: intersect(letters, complement(k), complement(later)), bad)
+
     @staticmethod
     def refusal(node: Node, where: str) -> RegexError:
         """The refusal of the first assertion of a part, where it stands."""
-        node = next(n for n in _walk(node) if isinstance(n, Anchor | Look))
+        node = min((n for n in _walk(node) if isinstance(n, Anchor | Look)), key=lambda n: n.offset)
         if isinstance(node, Look):
             what = f"the {'lookahead' if node.ahead else 'lookbehind'} {node.text!r}"
         else:
