@@ -39,6 +39,18 @@ class TokenTable:
     ids: dict[str, int]
     present: bytearray
 
+    def put(self, number: int, data: bytes, text: str) -> None:
+        """Set the token with this id, whether there was one or not.
+
+        Raises:
+            VocabularyError: the id is negative or absurdly large.
+        """
+        check_id(number)
+        missing = max(number + 1 - len(self.tokens), 0)
+        self.tokens.extend([b""] * missing)
+        self.present.extend(bytes(missing))
+        self.tokens[number], self.present[number], self.ids[text] = data, 1, number
+
 
 def is_reserved(text: str) -> bool:
     """Whether a token with this text is a placeholder (``<unused7>``) that stands for no text."""
