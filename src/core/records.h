@@ -46,7 +46,7 @@ class Records {
     sets_.emplace_back();
     set_index_.insert(hash_set({}), 0);
     texts_.intern({0, 0, 0});
-    others_.intern({0, 0});
+    others_.intern({kUnknownText, kUnknownText});  // handle 0: no list; unlike {0, 0}, no list of the empty key
   }
 
   uint32_t object(const ObjectRecord& r) { return objects_.intern(r); }
