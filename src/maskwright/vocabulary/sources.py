@@ -114,7 +114,8 @@ def _from_mistral(tokenizer: Any) -> Source:
     shift = tokenizer.num_special_tokens
     raw = {shift + rank: data for data, rank in tokenizer._tekken_token2id_nospecial.items()}
     table = special_and_raw(raw, {i: tokenizer.id_to_piece(i) for i in range(shift)})
-    return Source(table, lambda: [tokenizer.eos_id])
+    end = table.ids.get("</s>")
+    return Source(table, lambda: [] if end is None else [end])
 
 
 def _from_llama_cpp(llama: Any) -> Source:

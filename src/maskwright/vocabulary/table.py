@@ -5,17 +5,16 @@ from __future__ import annotations
 import hashlib
 import operator
 import os
-import sys
 import threading
 from array import array
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, SupportsIndex
 from weakref import WeakValueDictionary
 
 from maskwright._interrupt import interruptible
 from maskwright.errors import VocabularyError
-from maskwright.vocabulary.sources import read_source
+from maskwright.vocabulary.prepared import read_prepared
+from maskwright.vocabulary.token_bytes import TokenBytes, little_endian
 
 if TYPE_CHECKING:
     from maskwright import _core
@@ -69,7 +68,15 @@ class Vocabulary:
             or no token that matches text.
     """
 
-    __slots__ = ("__weakref__", "_eos_ids", "_fingerprint", "_kinds", "_prepared", "_special_ids", "_tokens")
+    __slots__ = ("__weakref__", "_bytes", "_eos_ids", "_fingerprint", "_kinds", "_prepared", "_special_ids", "_tokens")
+
+    _bytes: TokenBytes
+    _tokens: tuple[bytes, ...] | None  # made from _bytes on demand
+    _eos_ids: tuple[int, ...]
+    _special_ids: frozenset[int]
+    _kinds: bytes
+    _fingerprint: str | None
+    _prepared: _Prepared | None
 
     def __init__(
         self,
@@ -77,15 +84,25 @@ class Vocabulary:
         eos_ids: Iterable[SupportsIndex] | SupportsIndex,
         special_ids: Iterable[SupportsIndex] = (),
     ) -> None:
-        self._tokens = _check_tokens(tokens)
-        size = len(self._tokens)
+        checked = _check_tokens(tokens)
+        self._fill(TokenBytes.join(checked), eos_ids, special_ids)
+        self._tokens = checked
+
+    def _fill(
+        self,
+        tokens: TokenBytes,
+        eos_ids: Iterable[SupportsIndex] | SupportsIndex,
+        special_ids: Iterable[SupportsIndex] | SupportsIndex,
+    ) -> None:
+        self._bytes, self._tokens = tokens, None
+        size = len(tokens.lengths)
         self._eos_ids = tuple(sorted(set(_check_ids(eos_ids, "eos_ids", size))))
         if not self._eos_ids:
             raise VocabularyError(
                 "no token ends a text", location="eos_ids", hint="Pass the ids of the end-of-sequence tokens"
             )
         self._special_ids = frozenset(_check_ids(special_ids, "special_ids", size)).union(self._eos_ids)
-        kinds = bytearray(map(operator.not_, self._tokens))
+        kinds = bytearray(map(operator.not_, tokens.lengths))
         for i in self._special_ids:
             kinds[i] = 1
         self._kinds = bytes(kinds)
@@ -93,8 +110,19 @@ class Vocabulary:
             raise VocabularyError(
                 "no token matches text: all are special or empty", hint="List in special_ids only the control tokens"
             )
-        self._fingerprint: str | None = None
-        self._prepared: _Prepared | None = None
+        self._fingerprint, self._prepared = None, None
+
+    @classmethod
+    def _of(
+        cls,
+        tokens: TokenBytes,
+        eos_ids: Iterable[SupportsIndex] | SupportsIndex,
+        special_ids: Iterable[SupportsIndex] | SupportsIndex,
+    ) -> Vocabulary:
+        """As the constructor, without a list of the tokens."""
+        made = cls.__new__(cls)
+        made._fill(tokens, eos_ids, special_ids)
+        return made
 
     @classmethod
     def from_tokenizer(
@@ -105,23 +133,31 @@ class Vocabulary:
     ) -> Vocabulary:
         """Read the vocabulary of a tokenizer.
 
-        Byte-level BPE, BPE with byte fallback, and Unigram or WordLevel models whose decoder
-        gives every token bytes of its own are read; the others are refused by name. The bytes
-        are those that the token's decoder writes in the *middle* of a text: the space that
-        decoders such as Llama 2's strip at the start of a text is part of the token here, and
-        the ``clean_up_tokenization_spaces`` of transformers is not applied.
+        Byte-level BPE, BPE with byte fallback, Unigram, WordLevel and character models are
+        read where every token has bytes of its own; the others (WordPiece above all) are
+        refused by name. The bytes are those that the token's decoder writes in the *middle*
+        of a text: the space that decoders such as Llama 2's strip at the start of a text is
+        part of the token here, and the ``clean_up_tokenization_spaces`` of transformers is
+        not applied.
 
         Added tokens that are not special (``<think>``, runs of spaces) match their literal
         text. Never matching text: special tokens, the unknown token, reserved placeholders
         such as ``<unused7>`` or ``<|reserved_special_token_7|>``, and added tokens whose
         literal text and decoded bytes disagree.
 
+        What is read from a path is kept in the folder ``$MASKWRIGHT_CACHE`` (by default
+        ``~/.cache/maskwright``) and read from there as long as the files at the path keep
+        their size and time.
+
         Args:
-            tokenizer: a fast tokenizer of transformers, a ``tokenizers.Tokenizer``, or the
-                path of a tokenizer.json or of the folder that holds one.
-            eos_ids: the tokens that end a text. By default what the tokenizer declares, and
-                the ``eos_token_id`` of a generation_config.json (or else config.json) that
-                lies beside it.
+            tokenizer: a tokenizer of transformers (fast or slow), tokenizers, tiktoken,
+                SentencePiece, mistral-common or RWKV; a ``llama_cpp.Llama``; or the path of
+                a tokenizer.json, tekken.json, GGUF file, SentencePiece model or
+                ``rwkv_vocab_*.txt``, or of a folder that holds one of the first two or a
+                tokenizer.model.
+            eos_ids: the tokens that end a text. By default what the tokenizer declares, and,
+                beside a tokenizer.json, the ``eos_token_id`` of generation_config.json (or
+                else config.json).
             special_ids: exactly these tokens never match text (and the EOS ids), whatever
                 the tokenizer says.
 
@@ -129,22 +165,25 @@ class Vocabulary:
             VocabularyError: the tokenizer cannot be read, or declares no EOS token.
             TypeError: ``tokenizer`` is no tokenizer.
         """
-        source = read_source(tokenizer)
-        special = source.table.special if special_ids is None else special_ids
-        found = cls(source.table.tokens, eos_ids=source.need_eos() if eos_ids is None else eos_ids, special_ids=special)
+        prepared = read_prepared(tokenizer)
+        ends = prepared.need_eos() if eos_ids is None else eos_ids
+        special = prepared.special if special_ids is None else special_ids
+        found = cls._of(prepared.tokens, ends, special)
         for i in found._eos_ids:
-            if not source.table.present[i]:
+            if not prepared.present[i]:
                 raise VocabularyError("the vocabulary has no token with this EOS id", location=f"token {i}")
         return found
 
     @property
     def size(self) -> int:
         """One more than the largest id."""
-        return len(self._tokens)
+        return len(self._kinds)
 
     @property
     def tokens(self) -> tuple[bytes, ...]:
         """The bytes of every token, by id; for special tokens, their name."""
+        if self._tokens is None:
+            self._tokens = self._bytes.split()
         return self._tokens
 
     @property
@@ -172,12 +211,11 @@ class Vocabulary:
         """SHA-256, in hexadecimal, over the bytes and kinds of all tokens and the EOS ids."""
         if self._fingerprint is None:
             digest = hashlib.sha256(b"maskwright vocabulary 1\0")
-            for part in (self._lengths(), array("I", self._eos_ids)):
-                if sys.byteorder == "big":
-                    part.byteswap()
-                digest.update(len(part).to_bytes(8, "little") + part.tobytes())
+            for part in (self._bytes.lengths, array("I", self._eos_ids)):
+                packed = little_endian(part)
+                digest.update(len(part).to_bytes(8, "little") + packed)
             digest.update(self._kinds)
-            digest.update(b"".join(self._tokens))
+            digest.update(self._bytes.blob)
             self._fingerprint = digest.hexdigest()
         return self._fingerprint
 
@@ -192,9 +230,8 @@ class Vocabulary:
     def _prepare(self) -> _Prepared:
         from maskwright import _core
 
-        offsets = array("I", accumulate(map(len, self._tokens), initial=0))
-        kinds = array("B", self._kinds)
-        blob, eos_ids = b"".join(self._tokens), list(self._eos_ids)
+        blob, offsets = self._bytes.blob, self._bytes.offsets
+        kinds, eos_ids = array("B", self._kinds), list(self._eos_ids)
         if self.size < _LARGE:
             prepared = _Prepared(_core.Vocab(blob, offsets, kinds, eos_ids))
         else:
@@ -202,20 +239,17 @@ class Vocabulary:
         _shared[self.fingerprint] = prepared
         return prepared
 
-    def _lengths(self) -> array[int]:
-        return array("I", map(len, self._tokens))
-
     def decode(self, ids: Iterable[SupportsIndex]) -> bytes:
         """The bytes that the tokens spell one after the other; tokens that match no text give nothing.
 
         Raises:
             VocabularyError: an id is out of range; the location says which.
         """
-        tokens, kinds = self._tokens, self._kinds
+        tokens, kinds = self.tokens, self._kinds
         return b"".join(tokens[i] for i in _check_ids(ids, "ids", len(tokens)) if not kinds[i])
 
     def __len__(self) -> int:
-        return len(self._tokens)
+        return self.size
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Vocabulary):
@@ -226,7 +260,7 @@ class Vocabulary:
         return hash(self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self._tokens, self._eos_ids, self._special_ids))
+        return (_unpickle, (self._bytes.blob, self._bytes.lengths, self._eos_ids, self._special_ids))
 
     def __copy__(self) -> Vocabulary:
         return self
@@ -236,6 +270,12 @@ class Vocabulary:
 
     def __repr__(self) -> str:
         return f"Vocabulary({self.size} tokens, eos_ids={self._eos_ids}, {len(self._special_ids)} special)"
+
+
+def _unpickle(
+    blob: bytes, lengths: array[int], eos_ids: tuple[int, ...], special_ids: frozenset[int]
+) -> Vocabulary:
+    return Vocabulary._of(TokenBytes(blob, lengths), eos_ids, special_ids)
 
 
 def _check_tokens(tokens: Sequence[bytes]) -> tuple[bytes, ...]:
