@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from maskwright.errors import RegexError
+from maskwright.grammar.ir import chars, merge_ranges
 from maskwright.grammar.regex import pattern_ir
+from maskwright.grammar.regex.unicode import general_category
 from unit.grammar.naive import matches
 
 ROOT = Path(__file__).parents[3]
@@ -67,6 +69,13 @@ def test_shared_cases() -> None:
 def test_by_hand(pattern: str, good: str, bad: str) -> None:
     assert [c for c in (good or [""]) if not found(pattern, c)] == []
     assert [c for c in bad if found(pattern, c)] == []
+
+
+def test_white_space_is_that_of_the_standard() -> None:
+    zs = general_category("Zs")
+    assert zs is not None
+    space = merge_ranges([*zs, (9, 13), (0x2028, 0x2029), (0xFEFF, 0xFEFF)])
+    assert pattern_ir(r"\s", "ecma") == chars(space)
 
 
 @pytest.mark.parametrize(
