@@ -9,14 +9,17 @@ import enum
 import ipaddress
 import json
 import pickle
+import random
 import uuid
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import pydantic
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
+import maskwright as mw
 from maskwright.errors import SchemaError
 from maskwright.grammar.json_schema import JsonSchema
 from maskwright.grammar.plan import CompileLimits
@@ -163,3 +166,32 @@ def test_bounds_of_decimals_stay_inside() -> None:
 def test_sets_are_refused_by_name() -> None:
     with pytest.raises(SchemaError, match="uniqueItems"):
         machine(set[int])
+
+
+ENDING = frozenset({*b'"]},:', 256})
+
+
+def walk(compiled: mw.CompiledGrammar, draw: random.Random, longest: int = 400) -> str:
+    """A random valid text over single bytes; towards the end the masks only let through what still fits."""
+    matcher, row, out = compiled.matcher(), np.zeros(9, dtype=np.uint32), bytearray()
+    for left in range(longest, 0, -1):
+        matcher.fill_mask(row, max_tokens=left)
+        allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist()
+        ending = [b for b in allowed if b in ENDING]
+        token = draw.choice(ending if ending and draw.random() < 0.4 else allowed)
+        assert matcher.accept(token)
+        if token == 256:
+            return out.decode()
+        out.append(token)
+    raise AssertionError(f"not finished: {bytes(out)!r}")
+
+
+@pytest.mark.parametrize("target", [Person, Circle | Square, Point, *(row[0] for row in ROWS[3:])])
+@pytest.mark.parametrize("numbers", ["plain", "full"])
+def test_whatever_the_masks_let_through_parses(target: Any, numbers: Any) -> None:
+    vocabulary = mw.Vocabulary([*(bytes([b]) for b in range(256)), b"<eos>"], eos_ids=[256], special_ids=[256])
+    constraint = JsonSchema(target, numbers=numbers, escapes="any")
+    compiled = mw.compile(constraint, vocabulary)
+    for seed in range(12):
+        text = walk(compiled, random.Random(seed))
+        constraint.parse(text)
