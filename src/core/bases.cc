@@ -84,7 +84,9 @@ std::unique_ptr<StringBase> BaseStore::make_string(TrieNode node, Sub sub, bool 
     const At at = stack.back();
     stack.pop_back();
     for (TrieNode c = trie_->first_child(at.node), e = c + trie_->child_count(at.node); c < e; ++c) {
-      const Decoded d = decode_json(at.sub, trie_->byte(c), any_escapes);
+      const uint8_t b = trie_->byte(c);
+      const bool plain = at.sub == 0 && b >= 0x20 && b < 0x80 && b != '"' && b != '\\';
+      const Decoded d = plain ? Decoded{Decoded::Char, b} : decode_json(at.sub, b, any_escapes);
       if (d.kind == Decoded::Dead) continue;
       if (d.kind == Decoded::Quote) {
         quotes.push_back(c);
@@ -132,7 +134,7 @@ std::unique_ptr<ClassBase> BaseStore::make_run(TrieNode node, const CharSet129& 
         exits[b].push_back({c, at.chars});
         continue;
       }
-      const Decoded d = decode_utf8(at.sub, b);
+      const Decoded d = b < 0x80 && at.sub == 0 ? Decoded{Decoded::Char, b} : decode_utf8(at.sub, b);
       if (d.kind == Decoded::Dead) continue;
       const uint32_t chars = at.chars + (at.sub == 0 ? 1 : 0);
       for (TokenId t : trie_->tokens(c)) stay.push_back({chars, t});

@@ -30,6 +30,9 @@ class TokenSet {
       list_ = std::move(tokens);
     }
   }
+  explicit TokenSet(Words words) : words_(std::move(words)) {
+    for (uint32_t w : words_) size_ += static_cast<size_t>(__builtin_popcount(w));
+  }
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
   bool dense() const { return !words_.empty(); }

@@ -52,8 +52,9 @@ class RegexBaseBuilder {
       stack_.pop_back();
       if (at.sub != 0 || !take_chain(at.node, at.state)) walk_children(at);
     }
-    out_->stay = TokenSet(std::move(stay_), store_.vocab_size());
-    if (!words_.empty()) merge_words();
+    for (TokenId t : stay_)
+      if (!words_.empty()) set_bit(words_.data(), t);
+    out_->stay = words_.empty() ? TokenSet(std::move(stay_), store_.vocab_size()) : TokenSet(std::move(words_));
     out_->close = TokenSet(std::move(close_), store_.vocab_size());
     return std::move(out_);
   }
@@ -194,18 +195,6 @@ class RegexBaseBuilder {
     }
     if (words_.empty()) words_.assign(set.words().size(), 0);
     for (size_t i = 0; i < words_.size(); ++i) words_[i] |= set.words()[i];
-  }
-
-  void merge_words() {
-    std::vector<TokenId> tokens(out_->stay.list());
-    for (size_t i = 0; i < words_.size(); ++i) {
-      uint32_t w = words_[i];
-      if (out_->stay.dense()) w |= out_->stay.words()[i];
-      for (; w != 0; w &= w - 1) tokens.push_back(static_cast<TokenId>(32 * i) + static_cast<TokenId>(__builtin_ctz(w)));
-    }
-    std::sort(tokens.begin(), tokens.end());
-    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-    out_->stay = TokenSet(std::move(tokens), store_.vocab_size());
   }
 
   BaseStore& store_;
