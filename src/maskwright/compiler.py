@@ -1,7 +1,7 @@
 """From a constraint and a vocabulary to a compiled grammar, cached by content.
 
-The support scan (`Constraint.plan`) sees the whole constraint and raises all its errors; nodes are lowered to machines of
-the core when a matcher first reaches them.
+The support scan (`Constraint.plan`) sees the whole constraint and raises all its errors; nodes are lowered to machines
+of the core when a matcher first reaches them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from maskwright import _core
 from maskwright.errors import UnsatisfiableError, VocabularyError
+from maskwright.grammar import saved
+from maskwright.grammar.descriptions import describe, restore
 from maskwright.grammar.plan import Cancel, CompileLimits, Constraint, Plan, Report
 from maskwright.vocabulary import Vocabulary
 
@@ -22,16 +26,36 @@ _CACHE_SIZE = 512
 
 
 class CompiledGrammar:
-    """A constraint compiled for one vocabulary. Thread-safe; made by `compile`."""
+    """A constraint compiled for one vocabulary; made by `compile`.
 
-    __slots__ = ("_plan", "_program", "constraint", "vocabulary")
+    Immutable. Any number of threads may use it at once, each with matchers of its own. It may be used in a forked
+    child, and pickles by content: the other process compiles it again, or finds it in its cache.
 
-    def __init__(self, constraint: Constraint, vocabulary: Vocabulary, plan: Plan) -> None:
+    Attributes:
+        constraint: what was compiled.
+        vocabulary: the tokens; those of `banned_ids` are special there.
+        limits: the bounds that it was compiled under.
+        banned_ids: the ids that are never produced, ascending.
+    """
+
+    __slots__ = ("_plan", "_program", "_whole_vocabulary", "banned_ids", "constraint", "limits", "vocabulary")
+
+    def __init__(
+        self,
+        constraint: Constraint,
+        vocabulary: Vocabulary,
+        plan: Plan,
+        limits: CompileLimits | None = None,
+        banned_ids: tuple[int, ...] = (),
+    ) -> None:
         self.constraint = constraint
-        self.vocabulary = vocabulary
+        self.vocabulary = _without(vocabulary, banned_ids)
+        self.limits = limits or CompileLimits()
+        self.banned_ids = banned_ids
+        self._whole_vocabulary = vocabulary
         self._plan = plan
         # The core calls plan.lower with the program; a reference back from there would be a cycle it cannot see.
-        self._program = _core.Program(vocabulary.core, plan.whitespace, plan.lower)
+        self._program = _core.Program(self.vocabulary.core, plan.whitespace, plan.lower)
         plan.start(self._program)
 
     def matcher(self) -> _core.Matcher:
@@ -48,8 +72,59 @@ class CompiledGrammar:
         """Counters: `nodes` handed out so far (lowered or about to be)."""
         return {"nodes": self._program.node_count}
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a file that `load` makes the same object from, whole or not at all.
+
+        The file is JSON. It holds the constraint's own description, the limits, the banned ids and the fingerprint of
+        the vocabulary, not its tokens; a Python type or Enum is held by its name.
+
+        Raises:
+            MaskwrightError: the constraint holds objects that no file can (items of a `Choice`, say).
+            OSError: the file cannot be written; the old one, if any, is as it was.
+        """
+        saved.write(
+            Path(path),
+            saved.Saved(
+                describe(self.constraint),
+                self._whole_vocabulary.fingerprint,
+                self._whole_vocabulary.size,
+                self.limits,
+                self.banned_ids,
+            ),
+        )
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], vocabulary: Vocabulary, *, target: Any = None, cancel: Cancel | None = None
+    ) -> CompiledGrammar:
+        """What was saved in a file, compiled for a vocabulary that must be the same as then.
+
+        Args:
+            path: of the file.
+            vocabulary: the tokens of the model.
+            target: the Python type or Enum of the constraint, where it has one; by default it is looked up by its name
+                among the modules that are imported already. Nothing is imported or run for the file's sake.
+            cancel: anything with `is_set()`, asked from time to time.
+
+        Raises:
+            VocabularyError: it was saved for another vocabulary.
+            MaskwrightError: the file is damaged, of another kind or version, or its type is not at hand or has changed.
+            ConstraintError: as `compile`.
+            OSError: the file cannot be read.
+        """
+        found = saved.read(Path(path))
+        if (found.fingerprint, found.size) != (vocabulary.fingerprint, vocabulary.size):
+            raise VocabularyError(
+                f"the file was saved for another vocabulary, of {found.size} tokens with the fingerprint "
+                f"{found.fingerprint[:16]}...; this one has {vocabulary.size} and {vocabulary.fingerprint[:16]}...",
+                location=str(path),
+                hint="Load it with the tokenizer that it was saved with, or compile the constraint again",
+            )
+        constraint = restore(found.constraint, str(path), target)
+        return compile(constraint, vocabulary, found.limits, cancel, found.banned_ids)
+
     def __reduce__(self) -> tuple[object, ...]:
-        return compile, (self.constraint, self.vocabulary)
+        return compile, (self.constraint, self._whole_vocabulary, self.limits, None, self.banned_ids)
 
     def __repr__(self) -> str:
         return f"CompiledGrammar({self.constraint!r}, {self.vocabulary!r})"
@@ -119,7 +194,7 @@ def compile(
     if found is not None:
         return found
     plan = constraint.plan(limits, cancel)
-    compiled = CompiledGrammar(constraint, _without(vocabulary, banned), plan)
+    compiled = CompiledGrammar(constraint, vocabulary, plan, limits, banned)
     _require_tokens(compiled)
     return _cache.put(key, compiled)
 

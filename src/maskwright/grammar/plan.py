@@ -7,6 +7,7 @@ matcher reaches them, and cannot fail.
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -75,6 +76,11 @@ class Budget:
                 location=location,
                 hint="Raise CompileLimits.seconds, or write a smaller constraint",
             )
+
+    def close(self) -> None:
+        """Stops the clock: what is looked at again when nodes are lowered was allowed by the scan."""
+        self._cancel = None
+        self._deadline = math.inf
 
 
 @dataclass(frozen=True, slots=True)

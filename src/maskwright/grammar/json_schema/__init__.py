@@ -106,12 +106,16 @@ class JsonSchema(Constraint):
             UnsatisfiableError: no value satisfies it.
             LimitError: it is too large, too deep, or took too long.
         """
+        budget = Budget(limits, cancel)
+        budget.check("")
         try:
-            return self._plan(Budget(limits, cancel))
+            return self._plan(budget)
         except RecursionError:
             raise LimitError(
                 "The schema is nested too deeply", location="", hint="Write it flatter, with $defs"
             ) from None
+        finally:
+            budget.close()
 
     def _plan(self, budget: Budget) -> SchemaPlan:
         document = load(self.text)

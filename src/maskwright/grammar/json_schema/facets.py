@@ -110,8 +110,8 @@ class Facets:
         if self.types & NUMBER and is_range_empty(self.low, self.high, self.types, scan.options, self.excluded):
             self.narrow(~NUMBER, last, "minimum")
         if self.types & STRING and (self.regexes or self.max_length >= 0):
-            limits = scan.budget.limits
-            if is_string_empty(self.regexes, self.min_length, self.max_length, limits, lambda: scan.where(last)):
+            least, most = self.min_length, self.max_length
+            if is_string_empty(self.regexes, least, most, scan.budget, lambda: scan.where(last)):
                 self.narrow(~STRING, last, "pattern" if self.regexes else "maxLength")
         if self.types & ARRAY and 0 <= self.max_items < self.min_items:
             self.narrow(~ARRAY, last, "minItems")

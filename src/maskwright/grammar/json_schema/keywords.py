@@ -92,7 +92,7 @@ def conclude(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
         len(regexes) > 1 or "minLength" in schema or "maxLength" in schema or not has_strings(*regexes[0])
     ):
         least, most = schema.get("minLength", 0), at.clamp(schema.get("maxLength"))
-        scan.suspect |= is_string_empty(regexes, int(least), most, scan.budget.limits, lambda: scan.where(i))
+        scan.suspect |= is_string_empty(regexes, int(least), most, scan.budget, lambda: scan.where(i))
     if asserted > 1 and ("minimum" in schema or "exclusiveMinimum" in schema):
         low, high = bounds_of(schema, scan.draft)
         scan.suspect |= is_range_empty(low, high, scan.types.get(i, EVERY), scan.options)

@@ -46,7 +46,7 @@ class Lowering:
 
     def lower(self, program: Program, node: int) -> None:
         """Defines a node."""
-        what = self._pending.pop(node)
+        what = self._pending[node]  # kept until the end: an interrupted step can be done again
         if not isinstance(what, tuple):
             what(program, node)
         elif (members := self._forms.union(what)) is not None:
@@ -56,6 +56,7 @@ class Lowering:
             for facets in [Facets(self._scan, ())] if what == ANYTHING else self._forms.of(what):
                 pieces += self._pieces(facets)
             self.define(program, node, pieces)
+        self._pending.pop(node, None)
 
     def _union(self, program: Program, node: int, keys: list[Key]) -> None:
         """Defines a union; the branches that are only lists of values become one list, and so one machine."""
@@ -101,8 +102,9 @@ class Lowering:
     def _node(self, program: Program, key: Key) -> int:
         node = self._nodes.get(key)
         if node is None:
-            node = self._nodes[key] = program.new_node()
+            node = program.new_node()
             self._pending[node] = key
+            self._nodes[key] = node
         return node
 
     def defer(self, program: Program, piece: Piece) -> int:

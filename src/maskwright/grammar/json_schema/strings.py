@@ -25,7 +25,7 @@ from maskwright.grammar.ir import (
     one_of,
     repeat,
 )
-from maskwright.grammar.plan import CompileLimits
+from maskwright.grammar.plan import Budget, CompileLimits
 
 if TYPE_CHECKING:
     from maskwright._core import Regex
@@ -137,11 +137,11 @@ def string_automaton(regexes: Regexes, least: int, most: int) -> Regex:
     return found
 
 
-def is_string_empty(regexes: Regexes, least: int, most: int, limits: CompileLimits, where: Callable[[], str]) -> bool:
+def is_string_empty(regexes: Regexes, least: int, most: int, budget: Budget, where: Callable[[], str]) -> bool:
     """Whether no string is in that language, decided by exploring its automaton where its shape does not tell.
 
     Raises:
-        LimitError: `limits.states` do not settle it; at `where()`.
+        LimitError: `limits.states` do not settle it, or the compile was cancelled; at `where()`.
     """
     if 0 <= most < least:
         return True
@@ -156,7 +156,8 @@ def is_string_empty(regexes: Regexes, least: int, most: int, limits: CompileLimi
     key = _key(regexes, least, most)
     found = _emptiness.get(key)
     if found is None:
-        verdict = string_automaton(regexes, least, most).is_empty_within(limits.states)
+        regex = string_automaton(regexes, least, most)
+        verdict = regex.is_empty_within(budget.limits.states, lambda: budget.check(where()))
         if verdict < 0:
             raise LimitError(
                 "Whether any string fits pattern, format and lengths together was not settled",
