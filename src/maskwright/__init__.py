@@ -22,6 +22,7 @@ from maskwright.errors import (
 )
 
 if TYPE_CHECKING:
+    from maskwright.compilation import acompile, compile_many
     from maskwright.compiler import CompiledGrammar, compile
     from maskwright.engine.load import load_model
     from maskwright.engine.model import LanguageModel
@@ -71,6 +72,8 @@ __all__ = [
     # masks
     "Vocabulary",
     "compile",
+    "compile_many",
+    "acompile",
     "CompileLimits",
     "CompiledGrammar",
     "Matcher",
@@ -111,6 +114,8 @@ _LAZY = {
     "Choice": "grammar.choice",
     "Vocabulary": "vocabulary",
     "compile": "compiler",
+    "compile_many": "compilation",
+    "acompile": "compilation",
     "CompiledGrammar": "compiler",
     "CompileLimits": "grammar.plan",
     "Matcher": "matcher",

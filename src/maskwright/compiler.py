@@ -20,7 +20,7 @@ from maskwright.grammar.descriptions import describe, restore
 from maskwright.grammar.plan import Cancel, CompileLimits, Constraint, Plan, Report
 from maskwright.vocabulary import Vocabulary
 
-__all__ = ["CompiledGrammar", "compile"]
+__all__ = ["CompiledGrammar", "cached", "compile"]
 
 _CACHE_SIZE = 512
 
@@ -183,20 +183,35 @@ def compile(
         UnsatisfiableError: no text, or no sequence of the vocabulary's tokens, is valid.
         LimitError: the scan exceeded `limits`, or was cancelled.
     """
+    limits = limits or CompileLimits()
+    found = cached(constraint, vocabulary, limits, banned_ids)
+    if found is not None:
+        return found
+    plan = constraint.plan(limits, cancel)
+    compiled = CompiledGrammar(constraint, vocabulary, plan, limits, _banned(banned_ids))
+    _require_tokens(compiled)
+    return _cache.put(_key(constraint, vocabulary, limits, banned_ids), compiled)
+
+
+def cached(
+    constraint: Constraint, vocabulary: Vocabulary, limits: CompileLimits, banned_ids: Sequence[int] = ()
+) -> CompiledGrammar | None:
+    """What `compile` would find in its cache."""
     if not isinstance(constraint, Constraint):
         raise TypeError(f"a constraint is a Regex, Choice, JsonSchema, ..., not {type(constraint).__name__}")
     if not isinstance(vocabulary, Vocabulary):
         raise TypeError(f"a vocabulary is a maskwright.Vocabulary, not {type(vocabulary).__name__}")
-    limits = limits or CompileLimits()
-    banned = tuple(sorted(set(banned_ids)))
-    key = (type(constraint), constraint.fingerprint(), vocabulary.fingerprint, limits, banned)
-    found = _cache.get(key)
-    if found is not None:
-        return found
-    plan = constraint.plan(limits, cancel)
-    compiled = CompiledGrammar(constraint, vocabulary, plan, limits, banned)
-    _require_tokens(compiled)
-    return _cache.put(key, compiled)
+    return _cache.get(_key(constraint, vocabulary, limits, banned_ids))
+
+
+def _key(
+    constraint: Constraint, vocabulary: Vocabulary, limits: CompileLimits, banned_ids: Sequence[int]
+) -> tuple[object, ...]:
+    return type(constraint), constraint.fingerprint(), vocabulary.fingerprint, limits, _banned(banned_ids)
+
+
+def _banned(ids: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(set(ids)))
 
 
 def _without(vocabulary: Vocabulary, banned: tuple[int, ...]) -> Vocabulary:
