@@ -89,8 +89,8 @@ def compile_many(
         banned_ids: token ids that must never be produced.
         errors: "raise": the error of the first constraint that has one ends the call, its message says which it was;
             "collect": such errors stand in the list, in place of what could not be compiled.
-        threads: compiles at the same time, by default 2. Most of a compile is Python, one thread at a time: more threads
-            help where it takes long to decide whether patterns contradict each other.
+        threads: compiles at the same time, by default 2. Most of a compile is Python, one thread at a time: more
+            threads help where it takes long to decide whether patterns contradict each other.
         progress: show a bar on standard error; by default for 100 or more constraints, if that is a terminal.
 
     Returns:
