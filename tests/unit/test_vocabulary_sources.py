@@ -231,16 +231,15 @@ def foreign(module: str, name: str, **members: object) -> object:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (foreign("tiktoken.core", "Encoding"), "tiktoken tokenizers cannot be read yet"),
-        (foreign("sentencepiece", "SentencePieceProcessor"), "SentencePiece tokenizers"),
-        (foreign("mistral_common.tokens.tokenizers.tekken", "Tekkenizer"), "mistral-common tokenizers"),
-        (foreign("llama_cpp.llama", "Llama"), "llama-cpp-python tokenizers"),
-        (foreign("transformers.models.x", "XTokenizer", is_fast=False), "slow tokenizers of transformers (XTokenizer)"),
+        (foreign("tiktoken.core", "Encoding"), "Encoding of this version of tiktoken cannot be read"),
+        (foreign("sentencepiece", "SentencePieceProcessor"), "this version of sentencepiece cannot be read"),
+        (foreign("mistral_common.tokens.tokenizers.tekken", "Tekkenizer"), "this version of mistral_common"),
+        (foreign("llama_cpp.llama", "Llama"), "Pass the path of the GGUF file"),
+        (foreign("transformers.models.x", "XModel"), "XModel of transformers is no tokenizer"),
         (foreign("transformers.models.x", "XProcessor", tokenizer=None), "Pass processor.tokenizer"),
-        ("model.gguf", "GGUF files"),
-        (Path("tokenizer.model"), "SentencePiece and tiktoken models"),
+        ("model.gguf", "there is no such file"),
         ("meta-llama/Llama-3.1-8B", "transformers.AutoTokenizer"),
-        ("", "there is no tokenizer.json"),
+        ("", "there is no tokenizer.json, tekken.json or tokenizer.model"),
     ],
 )
 def test_refused_by_name(source: object, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,6 +250,12 @@ def test_refused_by_name(source: object, said: str, tmp_path: Path, monkeypatch:
 def test_folder_without_a_tokenizer(tmp_path: Path) -> None:
     error = caught(tmp_path)
     assert error.location == str(tmp_path) and "save_pretrained" in str(error)
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    for content in (b"", b"GGUF", b"\n", b"1 'a' 1", b"YQ== 0\n", b"{}", b"\xff\xfe", b"PK\x03\x04", b"\0" * 9):
+        (tmp_path / "file").write_bytes(content)
+        caught(tmp_path / "file", eos_ids=[7])
 
 
 @pytest.mark.parametrize("source", [None, 7, SimpleNamespace(), b"tokenizer.json", [b"a"], str.split])

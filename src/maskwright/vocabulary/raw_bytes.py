@@ -130,6 +130,8 @@ def _unescape(text: str, raw: bool) -> bytes:
             raise ValueError("unknown escape")
         return chr(int(code, 16)) if code else _LETTERS.get(found[4], found[4])
 
+    if raw and not text.isascii():
+        raise ValueError("bytes literals are ASCII")
     if "\\" in text:
         text = _ESCAPE.sub(character, text)
     return text.encode("latin-1" if raw else "utf-8")
