@@ -22,6 +22,11 @@ coverage.expect(
 )
 
 
+def spread(number: int, n: int) -> int:
+    """A number below n. Hypothesis likes small numbers and repeats itself; this makes all of them about as likely."""
+    return (number * 0x9E3779B1 >> 8) % n
+
+
 @dataclass(frozen=True)
 class Pattern:
     """A pattern, its flags, and the constructs in it."""
@@ -37,9 +42,10 @@ class _Writer:
 
     draw: Callable[[st.SearchStrategy[int]], int]
     uses: set[str]
+    names: int = 0
 
     def pick(self, n: int) -> int:
-        return self.draw(st.integers(0, n - 1))
+        return spread(self.draw(st.integers(0, 0xFFFF)), n)
 
     def one_of(self, choices: str | tuple[str, ...]) -> str:
         return choices[self.pick(len(choices))]
@@ -84,10 +90,10 @@ class _Writer:
             anchor = self.one_of(("^", "$", r"\A", r"\Z"))
             self.uses.add("anchor-start" if anchor in ("^", r"\A") else "anchor-end")
             return anchor
-        if kind >= 6:
+        if kind >= 7:
             self.uses.add("set")
             return self.one_of(SETS)
-        if kind == 5:
+        if kind in (5, 6):
             escape = self.one_of(ESCAPES)
             self.uses.add("dot" if escape == "." else "escape")
             return escape
@@ -98,7 +104,8 @@ class _Writer:
         kind = self.pick(4)
         if kind == 0:
             self.uses.add("named")
-            return f"(?P<n{len(self.uses)}_{self.pick(1 << 30)}>{inner})"
+            self.names += 1
+            return f"(?P<n{self.names}>{inner})"
         if kind == 1:
             self.uses.add("capture")
             return f"({inner})"

@@ -9,11 +9,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from laws import coverage
+from laws.regexes import spread
 from maskwright.reference.json_text import Style
 
 NAMES = ("a", "b", "ab", "abc", "é", 'q"', "a b", "", "\n", "😀", "type", "0")
 PATTERNS = ("^[ab]+$", "a", "^a.b", "b$", "^(ab|ba)*$", "[0-9]{2}", "^.{0,3}$", 'é|"', "^\\w+ \\w*$", "^$")
 FORMATS = ("date", "time", "date-time", "uuid", "no-such-format")
+DEPTH = 2
 STRINGS = ("", "a", "ab", "aé", 'a"b', "\\", "\n", "true", "😀", "a/b", "\x01")
 NUMBERS = (0, 1, -1, 7, 10, 1.5, -0.25, 120)
 VALUES: tuple[Any, ...] = (None, True, False, *NUMBERS, *STRINGS, [], [1, "a"], {}, {"a": 1}, {"b": "x", "a": [None]},
@@ -48,7 +50,7 @@ class _Writer:
     defs: tuple[str, ...]
 
     def pick(self, n: int) -> int:
-        return self.draw(st.integers(0, n - 1))
+        return spread(self.draw(st.integers(0, 0xFFFF)), n)
 
     def one_of(self, choices: tuple[Any, ...]) -> Any:
         return choices[self.pick(len(choices))]
@@ -58,10 +60,12 @@ class _Writer:
 
     def schema(self, depth: int) -> Any:
         makers: tuple[Callable[[int], Any], ...] = (
-            self.simple, self.integer, self.string, self.string, self.enumeration, self.enumeration, self.type_list,
-            self.boolean, self.reference, self.any_of, self.array, self.array, self.object, self.object, self.object,
+            self.simple, self.integer, self.integer, self.string, self.string, self.enumeration, self.enumeration,
+            self.boolean, self.reference, self.type_list, self.any_of, self.array, self.array, self.object,
+            self.object, self.object,
         )  # fmt: skip
-        made = makers[self.pick(len(makers) if depth else 9)](depth)
+        first = 9 if depth == DEPTH and self.pick(4) else 0
+        made = makers[first + self.pick((len(makers) if depth else 9) - first)](depth)
         if isinstance(made, dict) and self.pick(12) == 0:
             self.uses.add("annotation")
             made = {"title": "T", **made, "x-unknown": [1]}
@@ -73,7 +77,7 @@ class _Writer:
         return {"type": kind}
 
     def boolean(self, _depth: int) -> Any:
-        value = self.pick(4) != 0
+        value = self.pick(3) != 0
         self.uses.add(str(value).lower())
         return value
 
@@ -81,9 +85,9 @@ class _Writer:
         self.uses.add("integer")
         low = self.one_of((-120, -9, 0, 1, 5, 98))
         bounds: dict[str, Any] = {}
-        if self.pick(2):
+        if self.pick(3):
             bounds[self.one_of(("minimum", "exclusiveMinimum"))] = low
-        if self.pick(2):
+        if self.pick(3):
             bounds[self.one_of(("maximum", "exclusiveMaximum"))] = low + self.one_of((0, 1, 3, 25, 1000))
         self.uses.update(bounds)
         return {"type": "integer", **bounds}
@@ -99,7 +103,7 @@ class _Writer:
             made["pattern"] = self.one_of(PATTERNS)
             if len(made) > 2:
                 self.uses.add("pattern+length")
-        elif self.pick(8) == 0:
+        elif self.pick(5) == 0:
             made = {"type": "string", "format": self.one_of(FORMATS)}
         self.uses.update(set(made) - {"type"})
         return made
@@ -209,7 +213,7 @@ def schema_cases(draw: st.DrawFn) -> SchemaCase:
     """A schema of up to three levels, with a style."""
     defs = ("n", "m")[: draw(st.integers(0, 2))]
     writer = _Writer(draw, set(), defs)
-    schema = writer.schema(2)
+    schema = writer.schema(DEPTH)
     if defs and isinstance(schema, dict):
         writer.uses.add("defs")
         schema = {**schema, "$defs": {name: writer.schema(1) for name in defs}}

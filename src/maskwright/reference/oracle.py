@@ -82,7 +82,7 @@ class Oracle:
         """The allowed tokens after which a regular language leaves a way to end with `max_tokens` tokens in all."""
         allowed = self.mask(state)
         if state is None:
-            return allowed if max_tokens > 0 else set()
+            return allowed  # no text is left to be finished
         fits = {i for i in allowed & self.eos_ids if max_tokens >= 1}
         for i in allowed - self.eos_ids:
             rest = self.min_tokens(derive(state, self.tokens[i]), limit)

@@ -1,33 +1,34 @@
-"""Whether a vocabulary can spell some text of a language.
+"""Whether a vocabulary can spell some text of a language, and with how many tokens.
 
 Where every byte is a token, a language can be spelled iff it is not empty. Elsewhere the texts that are sequences of
 tokens form a regular language, the automaton of which has the nodes of the token trie as its states, and the question
-is whether its intersection with an expression is empty. It is answered as for context-free grammars (Bar-Hillel,
-Perles and Shamir, 1961): `ends(node, p)` is the set of states in which some text of `node` can leave the automaton
-that was in state p. Recursion makes this a system of equations over the `Lazy` expressions met; its least solution is
-iterated from nothing.
+is whether its intersection with an expression is empty. It is answered as for context-free grammars (Bar-Hillel, Perles
+and Shamir, 1961): `ends(node, p)` are the states in which some text of `node` can leave the automaton that was in state
+p, each with the least number of tokens that are completed on the way. Recursion makes this a system of equations over
+the `Lazy` expressions met; its least solution is iterated from nothing.
 
 One thing is left out there: a `Member` remembers every key that was used, which is no finite system. The equations
 forget it (`after(None)`), so they may find a spelling that uses one key twice. A "no" is therefore certain; a "yes"
-that rests on such a key is confirmed by a search over token sequences, which the certain "no"s keep narrow. Should
-that search run out, `Undecided` is raised.
+that may rest on such a key is confirmed by a search over token sequences, which the equations lead and keep narrow.
+Should that search run out, `Undecided` is raised.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import count
 
 from maskwright.reference.language import EMPTY, Alt, Cat, Lazy, Member, Node, derive, is_empty
-from maskwright.reference.lengths import Lengths
 
 # Bytes that occur in UTF-8 (RFC 3629, section 3): a vocabulary that has all of them as tokens can spell any text.
 UTF8_BYTES = frozenset(range(256)) - {0xC0, 0xC1, *range(0xF5, 0x100)}
 SEARCH_LIMIT = 3000
 
 State = int  # a node of the trie of the tokens; 0 is the root, where a token begins
-_Ends = dict[tuple[Node, State], frozenset[State]]
+Ends = dict[State, int]  # how a text may leave the automaton: the state, and the tokens completed
+_Known = dict[tuple[Node, State], Ends]
 
 
 class Undecided(Exception):
@@ -48,12 +49,10 @@ class Spelling:
         self._ends_token = [False]
         for token in self.tokens:
             self._insert(token)
-        self._table: dict[tuple[Lazy, State], frozenset[State]] = {}
-        self._solved: _Ends = {}
-        self._regular_ends: _Ends = {}
+        self._open: dict[tuple[Lazy, State], Ends] = {}  # equations that are not solved yet
+        self._solved: _Known = {}
         self._forgot_keys = False
-        self._lengths = Lengths()
-        self._known: dict[Node, bool] = {}
+        self._live: dict[Node, bool] = {}
 
     def _insert(self, token: bytes) -> None:
         at = 0
@@ -65,72 +64,78 @@ class Spelling:
             at = self._next[at][byte]
         self._ends_token[at] = True
 
-    # -- the answer ----------------------------------------------------------------------------------------------------
+    # -- the answers ---------------------------------------------------------------------------------------------------
 
     def can_finish(self, node: Node) -> bool:
         """Whether some sequence of tokens is a text of `node`."""
         if self.is_byte_complete or node.nullable:
             return not is_empty(node)
-        if node not in self._known:
-            possible = self._maybe(node)
-            self._known[node] = possible and (not self._forgot_keys or node.regular or self._search(node))
-        return self._known[node]
+        if node not in self._live:
+            self._live[node] = self.tokens_left(node) is not None
+            if self._live[node] and self._forgot_keys and not node.regular:
+                self._live[node] = self.completion(node) is not None
+        return self._live[node]
 
-    def _search(self, node: Node) -> bool:
-        return self.completion(node, SEARCH_LIMIT) is not None
+    def tokens_left(self, node: Node) -> int | None:
+        """The least number of tokens that spell a text of `node`, repeated keys allowed; None where there are none."""
+        if node is EMPTY:
+            return None
+        if (node, 0) not in self._solved:
+            self._solve(node)
+        return self._solved[node, 0].get(0)
 
-    def completion(self, start: Node, limit: int) -> list[bytes] | None:
+    def completion(self, start: Node, limit: int = SEARCH_LIMIT) -> list[bytes] | None:
         """Some sequence of tokens that is a text of `start`; None where there is none.
 
-        Best first: what leaves the shortest text is looked at before the rest.
+        Best first: what has the fewest tokens left is looked at before the rest. What is found is remembered.
 
         Raises:
             Undecided: `limit` expressions were met without an answer.
         """
         order = count()
-        queue: list[tuple[float, int, Node, list[bytes]]] = [(0, next(order), start, [])]
-        seen = {start}
+        queue: list[tuple[int, int, Node]] = [(0, next(order), start)]
+        came: dict[Node, tuple[Node, bytes] | None] = {start: None}
         while queue:
-            _, _, node, path = heapq.heappop(queue)
+            node = heapq.heappop(queue)[2]
             if node.nullable:
-                return path
+                return self._path(came, node)
             for token in self.tokens:
                 after = derive(node, token)
-                if after not in seen and (self.is_byte_complete or self._maybe(after)):
-                    seen.add(after)
-                    heapq.heappush(queue, (self._lengths.of(after), next(order), after, [*path, token]))
-            if len(seen) > limit:
+                left = None if after in came or self._live.get(after) is False else self.tokens_left(after)
+                if left is not None:
+                    came[after] = (node, token)
+                    heapq.heappush(queue, (left, next(order), after))
+            if len(came) > limit:
                 raise Undecided
+        self._live.update(dict.fromkeys(came, False))
         return None
 
-    # -- the equations -------------------------------------------------------------------------------------------------
+    def _path(self, came: dict[Node, tuple[Node, bytes] | None], node: Node) -> list[bytes]:
+        tokens: list[bytes] = []
+        while (step := came[node]) is not None:
+            self._live[node] = True
+            node, token = step
+            tokens.append(token)
+        return tokens[::-1]
 
-    def _maybe(self, node: Node) -> bool:
-        """Whether the least solution has a spelling of `node`."""
-        if (node, 0) not in self._solved:
-            self._solve(node)
-        return 0 in self._solved[node, 0]
+    # -- the equations -------------------------------------------------------------------------------------------------
 
     def _solve(self, node: Node) -> None:
         """Iterate until the equations of all `Lazy` expressions behind a node hold; what was found before stays."""
         changed = True
         while changed:
-            size = len(self._table)
-            found: _Ends = {}
+            size = len(self._open)
+            found: _Known = {}
             self._ends(node, 0, found)
-            grown = {
-                (lazy, state): ends
-                for lazy, state in list(self._table)
-                if (lazy, state) not in self._solved
-                and (ends := self._ends(lazy.expand(), state, found)) != self._table[lazy, state]
-            }
-            self._table.update(grown)
-            changed = bool(grown) or len(self._table) > size
+            now = {(lazy, state): self._ends(lazy.expand(), state, found) for lazy, state in list(self._open)}
+            better = {key: ends for key, ends in now.items() if ends != self._open[key]}
+            self._open.update(better)
+            changed = bool(better) or len(self._open) > size
         self._solved.update(found)
-        self._solved.update({(node, state): ends for (node, state), ends in self._table.items()})
+        self._open.clear()
 
-    def _ends(self, node: Node, start: State, found: _Ends) -> frozenset[State]:
-        """One evaluation of the right side of an equation, with the table as it is."""
+    def _ends(self, node: Node, start: State, found: _Known) -> Ends:
+        """One evaluation of the right side of an equation, with the unknowns as they are."""
         key = (node, start)
         if key in self._solved:
             return self._solved[key]
@@ -138,37 +143,49 @@ class Spelling:
             found[key] = self._evaluate(node, start, found)
         return found[key]
 
-    def _evaluate(self, node: Node, start: State, found: _Ends) -> frozenset[State]:
+    def _evaluate(self, node: Node, start: State, found: _Known) -> Ends:
         if node.regular:
-            return self._regular(node, start)
+            ends = self._solved[node, start] = self._regular(node, start)
+            return ends
         if isinstance(node, Lazy):
-            return self._table.setdefault((node, start), frozenset())
+            return self._open.setdefault((node, start), {})
         if isinstance(node, Alt):
-            return frozenset().union(*(self._ends(part, start, found) for part in node.parts))
+            return _least(pair for part in node.parts for pair in self._ends(part, start, found).items())
         if isinstance(node, Cat):
-            middle = self._ends(node.first, start, found)
-            return frozenset().union(*(self._ends(node.rest, state, found) for state in middle))
-        assert isinstance(node, Member)  # repeats, And and Not are regular
-        self._forgot_keys = True
-        rest = node.after(None)
-        return frozenset().union(*(self._ends(rest, state, found) for state in self._regular(node.keys, start)))
+            first, rest = self._ends(node.first, start, found), node.rest
+        else:
+            assert isinstance(node, Member)  # repeats, And and Not are regular
+            self._forgot_keys = True
+            first, rest = self._ends(node.keys, start, found), node.after(None)
+        return _least(
+            (end, tokens + more)
+            for middle, tokens in first.items()
+            for end, more in self._ends(rest, middle, found).items()
+        )
 
-    def _regular(self, node: Node, start: State) -> frozenset[State]:
-        """All pairs (derivative, state of the trie) that can be reached: finite."""
-        if (node, start) in self._regular_ends:
-            return self._regular_ends[node, start]
-        todo: list[tuple[Node, State]] = [(node, start)]
-        seen = set(todo)
-        while todo:
-            at, state = todo.pop()
+    def _regular(self, node: Node, start: State) -> Ends:
+        """Breadth-first over the finitely many pairs (derivative, state of the trie); completing a token costs 1."""
+        queue: deque[tuple[Node, State, int]] = deque([(node, start, 0)])
+        settled: dict[tuple[Node, State], int] = {}
+        while queue:
+            at, state, tokens = queue.popleft()
+            if (at, state) in settled:
+                continue
+            settled[at, state] = tokens
             for byte, child in self._next[state].items():
                 after = derive(at, bytes((byte,)))
-                for target in (child, 0) if self._ends_token[child] else (child,):
-                    if after is not EMPTY and (after, target) not in seen:
-                        seen.add((after, target))
-                        todo.append((after, target))
-        ends = self._regular_ends[node, start] = frozenset(state for at, state in seen if at.nullable)
-        return ends
+                if after is not EMPTY:
+                    queue.appendleft((after, child, tokens))
+                    if self._ends_token[child]:
+                        queue.append((after, 0, tokens + 1))
+        return _least((state, tokens) for (at, state), tokens in settled.items() if at.nullable)
+
+
+def _least(pairs: Iterable[tuple[State, int]]) -> Ends:
+    ends: Ends = {}
+    for state, tokens in pairs:
+        ends[state] = min(tokens, ends.get(state, tokens))
+    return ends
 
 
 def shortest(spelling: Spelling, start: Node, limit: int) -> int | None:
