@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from maskwright.logits import LogitsProcessor
     from maskwright.masks import allocate_bitmask, apply_bitmask, apply_bitmask_, fill_bitmask
     from maskwright.matcher import Matcher
+    from maskwright.texts import sample
     from maskwright.vocabulary import Vocabulary
 
 __version__ = "0.1.0"
@@ -82,6 +83,8 @@ __all__ = [
     "apply_bitmask",
     "apply_bitmask_",
     "LogitsProcessor",
+    # texts without a model
+    "sample",
     # errors
     "MaskwrightError",
     "ConstraintError",
@@ -124,6 +127,7 @@ _LAZY = {
     "apply_bitmask": "masks",
     "apply_bitmask_": "masks",
     "LogitsProcessor": "logits",
+    "sample": "texts",
 }
 
 

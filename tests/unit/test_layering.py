@@ -22,6 +22,7 @@ LAYERS = [
     "matcher",
     "masks",
     "explanation",
+    "texts",
     "logits",
     "engine",
     "generation",
