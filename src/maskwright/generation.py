@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
 from maskwright.engine.batch import Outcome, outcome, run_requests
 from maskwright.engine.decode import Decoder
+from maskwright.engine.progress import Progress
 from maskwright.engine.requests import Prompt, Rules, build_requests, compile_for, is_one_prompt, rules
 from maskwright.engine.result import Chunk, environment
 from maskwright.engine.sampling import Sampling
@@ -138,17 +139,21 @@ def stream(
     model: LanguageModel,
     prompt: Prompt,
     constraint: Constraint | CompiledGrammar | None = None,
+    *,
+    partial_strings: bool = False,
     **options: Unpack[Options],
 ) -> Iterator[Chunk]:
     """Generates one output piece by piece.
 
     A piece holds whole characters that no stop string can take back, and the tokens that spell them. Arguments are
-    checked when the function is called; closing the iterator cancels the generation.
+    checked when the function is called; closing the iterator cancels the generation. While JSON is written, pieces
+    carry its value so far.
 
     Args:
         model: the language model.
         prompt: one text or chat.
         constraint: as in :func:`generate`.
+        partial_strings: whether the value so far also holds the beginning of a string that is not closed yet.
         **options: as in :func:`generate`, with ``n`` 1.
 
     Returns:
@@ -163,22 +168,23 @@ def stream(
     if how.n != 1:
         raise ValueError(f"n is {how.n}; stream gives one output")
     requests = build_requests(model, [prompt], [compile_for(model, constraint)], how)
-    return _chunks(model, Decoder(model, requests, how.sampling, how.cancelled), how)
+    progress = Progress(requests[0].constraint, partial_strings)
+    return _chunks(model, Decoder(model, requests, how.sampling, how.cancelled), how, progress)
 
 
-def _chunks(model: LanguageModel, decoder: Decoder, how: Rules) -> Iterator[Chunk]:
+def _chunks(model: LanguageModel, decoder: Decoder, how: Rules, progress: Progress) -> Iterator[Chunk]:
     (row,), sent = decoder.rows, 0
     for _ in decoder.steps():
         text, count = row.text.take() if row.running else ("", 0)
         if count:
-            yield Chunk(text, row.tokens[sent : sent + count])
+            yield Chunk(text, row.tokens[sent : sent + count], *progress.push(text))
             sent += count
     out = outcome(row, environment(model, how.sampling))
     if out.error is not None:
         raise _with_results(out.error, out, [out])
     result = out.result
     text, _ = row.text.take_rest(result.text)
-    yield Chunk(text, row.tokens[sent:], result.value, ("",) if result.valid else (), result)
+    yield Chunk(text, row.tokens[sent:], *progress.finish(text, result), result)
 
 
 def generate_json(
@@ -303,13 +309,17 @@ async def astream(
     model: LanguageModel,
     prompt: Prompt,
     constraint: Constraint | CompiledGrammar | None = None,
+    *,
+    partial_strings: bool = False,
     **options: Unpack[Options],
 ) -> AsyncIterator[Chunk]:
     """:func:`stream` for servers: steps run in a thread; closing the iterator or cancelling the task ends it."""
     stopped = _Either(options.get("cancel"))
     options["cancel"] = stopped
     try:
-        chunks = await asyncio.to_thread(lambda: stream(model, prompt, constraint, **options))
+        chunks = await asyncio.to_thread(
+            lambda: stream(model, prompt, constraint, partial_strings=partial_strings, **options)
+        )
         while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
             yield chunk
     finally:

@@ -81,9 +81,12 @@ class Chunk:
     Attributes:
         text: new text; no later chunk takes it back.
         tokens: the ids that spell it.
-        value: the value of the finished output in the last chunk; None before.
-        closed: JSON pointers of the values that can no longer change: ``("",)``, the whole, in the last chunk of a
-            complete output.
+        value: the value of the finished output in the last chunk. Before, for JSON, plain data: what is written of it
+            so far, without numbers, literals and strings that are not closed; later chunks add to it and change
+            nothing. In the last chunk of an output that is not complete it stays like that. None where there is
+            nothing yet, and for other outputs.
+        closed: JSON pointers of the values that are closed so far, in the order in which they were: each chunk has
+            those of the chunk before and more. ``""`` is the whole, of whatever kind the output is.
         result: the whole result in the last chunk; None before.
     """
 

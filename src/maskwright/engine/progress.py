@@ -1,0 +1,45 @@
+"""What a stream can say of a value before its text is complete."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from maskwright.engine.partial import PartialJson
+
+if TYPE_CHECKING:
+    from maskwright.compiler import CompiledGrammar
+    from maskwright.engine.result import Result
+
+__all__ = ["Progress"]
+
+
+class Progress:
+    """The value and the closed places of a streamed output.
+
+    Args:
+        compiled: what the output obeys; only JSON has a value before its end.
+        partial_strings: as in `PartialJson`.
+    """
+
+    def __init__(self, compiled: CompiledGrammar | None, partial_strings: bool) -> None:
+        from maskwright.grammar.json_schema import JsonSchema
+
+        is_json = compiled is not None and isinstance(compiled.constraint, JsonSchema)
+        self._json = PartialJson(partial_strings) if is_json else None
+
+    def push(self, text: str) -> tuple[Any, tuple[str, ...]]:
+        """The value and the closed places after more text."""
+        if self._json is None:
+            return None, ()
+        self._json.push(text)
+        return self._json.value(), tuple(self._json.closed)
+
+    def finish(self, text: str, result: Result) -> tuple[Any, tuple[str, ...]]:
+        """The same after the last text: a complete output has its own value, another keeps what there is."""
+        value, closed = self.push(text)
+        if not result.valid:
+            return value if result.value is None else result.value, closed
+        if self._json is not None:
+            self._json.finish()
+            closed = tuple(self._json.closed)
+        return result.value, closed if closed[-1:] == ("",) else (*closed, "")
