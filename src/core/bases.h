@@ -60,15 +60,28 @@ struct StringBase {
   ExitTrie exits;             // behind the closing quote
 };
 
-// Runs of characters of one set S from a node. `chars` counts the characters begun.
+// Runs of characters of one set S from a node. `chars` counts the characters begun. Where S has some of the characters
+// beyond ASCII but not all, tokens that end inside one of them, and the others, are listed for a test of their own.
 struct ClassBase {
   struct Exit {
     TrieNode child;  // reached by a byte that begins no character of S
     uint32_t chars;
   };
+  struct Cut {
+    TokenId token;
+    Sub sub;
+    uint32_t chars;  // before the cut one
+  };
+  struct Other {
+    TrieNode node;  // behind a character that is not in S
+    uint32_t code_point;
+    uint32_t chars;  // before it
+  };
   CountedTokens stay;
   std::vector<std::vector<TrieNode>> nodes;   // by number of characters: where a character of S has just ended
   std::array<std::vector<Exit>, 256> exits;   // by byte
+  std::vector<Cut> cuts;
+  std::vector<Other> others;
 };
 
 // White space between JSON tokens, from the root, in some state of the policy's automaton.
@@ -122,21 +135,21 @@ class BaseStore {
   size_t vocab_size() const { return vocab_size_; }
 
   StringBase& string(TrieNode node, Sub sub, bool any_escapes);
-  const ClassBase& run(TrieNode node, const CharSet129& set);
+  const ClassBase& run(TrieNode node, const CharSet129& set, const OtherChars& others = {});
   SpaceBase& space(int policy, uint32_t state);
 
  private:
   template <class Key, class Base, class Make>
   Base& lookup(std::map<Key, std::unique_ptr<Base>>& bases, const Key& key, Make make);
   std::unique_ptr<StringBase> make_string(TrieNode node, Sub sub, bool any_escapes) const;
-  std::unique_ptr<ClassBase> make_run(TrieNode node, const CharSet129& set) const;
+  std::unique_ptr<ClassBase> make_run(TrieNode node, const CharSet129& set, const OtherChars& others) const;
   std::unique_ptr<SpaceBase> make_space(int policy, uint32_t state) const;
 
   const TokenTrie* trie_;
   size_t vocab_size_;
   std::shared_mutex mutex_;
   std::map<std::tuple<TrieNode, Sub, bool>, std::unique_ptr<StringBase>> strings_;
-  std::map<std::tuple<TrieNode, uint64_t, uint64_t, bool>, std::unique_ptr<ClassBase>> runs_;
+  std::map<std::tuple<TrieNode, uint64_t, uint64_t, bool, OtherChars>, std::unique_ptr<ClassBase>> runs_;
   std::map<std::tuple<int, uint32_t>, std::unique_ptr<SpaceBase>> spaces_;
 };
 

@@ -66,6 +66,31 @@ bool partial_is_live(Sub sub, bool any_escapes, AnyLive any_live_in) {
 // Bytes that finish the character of which `sub` has been read: the shortest way to any, or the way to this one.
 uint32_t bytes_to_finish(Sub sub);
 uint32_t bytes_to_finish(Sub sub, uint32_t code_point);
+// Calls f(lo, hi, bytes) for the code points that can come out of `sub`, with the bytes that they still take: together all
+// of them, where there are several ways the shortest or near it.
+template <class F>
+void each_finish(Sub sub, bool any_escapes, F f) {
+  const Mode mode = sub_mode(sub);
+  if (mode == Mode::Backslash) {
+    f('"', '"', 1u);
+    f('\\', '\\', 1u);
+    for (uint32_t cp = 0; cp < 0x20; ++cp) f(cp, cp, bytes_to_finish(sub, cp));
+    if (!any_escapes) return;
+    f(0u, 0xffffu, 5u);
+    f(0x10000u, kLastCodePoint, 11u);
+    return;
+  }
+  if (mode == Mode::Hex && !any_escapes) {
+    const uint32_t digits = sub_payload(sub) >> 12, value = sub_payload(sub) & 0xfffu;
+    for (uint32_t cp = 0; cp < 0x20; ++cp)
+      if (needs_hex_escape(cp) && (cp >> (4 * (4 - digits))) == value) f(cp, cp, 4 - digits);
+    return;
+  }
+  CharSpan r[2];
+  const int n = partial_ranges(sub, r);
+  for (int i = 0; i < n; ++i) f(r[i].lo, r[i].hi, bytes_to_finish(sub, r[i].lo));
+}
+
 // Bytes of a character inside a JSON string, escaped only where it must be.
 uint32_t json_bytes(uint32_t code_point);
 

@@ -12,23 +12,29 @@ namespace {
 constexpr uint32_t kChainMinDescendants = 200;  // below this a plain walk is cheaper than a lookup
 constexpr int kChainMinSet = 6;
 
-int set_size(const CharSet129& s) {
-  return __builtin_popcountll(s.lo) + __builtin_popcountll(s.hi) + (s.other ? 64 : 0);
-}
+// The characters of a chain: ASCII, and all or some of those beyond.
+struct RunSet {
+  CharSet129 set;
+  const OtherChars& others;
+
+  int size() const {
+    return __builtin_popcountll(set.lo) + __builtin_popcountll(set.hi) + (set.other || !others.empty() ? 64 : 0);
+  }
+  // Whether the byte begins some character of the set.
+  bool begins(uint8_t b) const {
+    return b >= 0x80 ? set.other || !others.empty() : ((b < 64 ? set.lo >> b : set.hi >> (b - 64)) & 1u) != 0;
+  }
+  bool within(const Chain& chain) const {
+    if ((set.lo & ~chain.set.lo) != 0 || (set.hi & ~chain.set.hi) != 0) return false;
+    return chain.set.other || (!set.other && (others.empty() || others == chain.others));
+  }
+};
 
 CharSet129 without_json_syntax(CharSet129 s) {
   s.lo &= ~0xffffffffull;          // control characters
   s.lo &= ~(1ull << '"');
   s.hi &= ~(1ull << ('\\' - 64));
   return s;
-}
-
-bool in_set(const CharSet129& s, uint8_t b) {
-  return b >= 0x80 ? s.other : ((b < 64 ? s.lo >> b : s.hi >> (b - 64)) & 1u) != 0;
-}
-
-bool covers(const CharSet129& big, const CharSet129& small) {
-  return (small.lo & ~big.lo) == 0 && (small.hi & ~big.hi) == 0 && (big.other || !small.other);
 }
 
 }  // namespace
@@ -125,9 +131,9 @@ class RegexBaseBuilder {
   bool take_chain(TrieNode node, DfaState state) {
     if (trie_.descendants(node) < kChainMinDescendants) return false;
     const Chain& widest = dfa_.widest(state);
-    const CharSet129 set = json_ ? without_json_syntax(widest.set) : widest.set;
-    if (set_size(set) < kChainMinSet) return false;
-    const ClassBase& base = store_.run(node, set);
+    const RunSet set{json_ ? without_json_syntax(widest.set) : widest.set, widest.others};
+    if (set.size() < kChainMinSet) return false;
+    const ClassBase& base = store_.run(node, set.set, set.others);
     // Depth in trie nodes, not in tokens: a run may be no token itself, yet lead to one.
     const uint32_t deepest = std::max(base.stay.max_chars(), static_cast<uint32_t>(base.nodes.size() - 1));
     const std::vector<DfaState> states = follow(state, set, deepest);
@@ -141,18 +147,18 @@ class RegexBaseBuilder {
   }
 
   // States after 0, 1, 2, ... characters of S, as long as all of S leads to one live state.
-  std::vector<DfaState> follow(DfaState state, const CharSet129& set, uint32_t most) {
+  std::vector<DfaState> follow(DfaState state, const RunSet& set, uint32_t most) {
     std::vector<DfaState> states{state};
     while (states.size() <= most) {
       const Chain& chain = dfa_.widest(states.back());
-      if (chain.next == 0 || !covers(chain.set, set)) break;
+      if (chain.next == 0 || !set.within(chain)) break;
       states.push_back(chain.next);
       if (chain.next == states[states.size() - 2]) states.resize(most + 1, chain.next);
     }
     return states;
   }
 
-  void leave(const ClassBase& base, const CharSet129& set, const std::vector<DfaState>& states) {
+  void leave(const ClassBase& base, const RunSet& set, const std::vector<DfaState>& states) {
     const auto last = static_cast<uint32_t>(states.size() - 1);
     std::vector<std::array<uint64_t, 2>> live(states.size());
     for (size_t k = 0; k < states.size(); ++k) {
@@ -161,7 +167,7 @@ class RegexBaseBuilder {
     }
     for (unsigned b = 0; b < 256; ++b) {
       const auto byte = static_cast<uint8_t>(b);
-      if (base.exits[b].empty() || in_set(set, byte)) continue;
+      if (base.exits[b].empty() || set.begins(byte)) continue;
       const bool syntax = json_ && (byte == '"' || byte == '\\');
       for (const ClassBase::Exit& exit : base.exits[b]) {
         if (exit.chars > last) continue;
@@ -169,14 +175,29 @@ class RegexBaseBuilder {
         if (may) step(exit.child, byte, 0, states[exit.chars]);
       }
     }
+    leave_beyond_ascii(base, states);
+  }
+
+  // Where the set has some characters beyond ASCII only: the others one by one, and the tokens cut inside any of them.
+  void leave_beyond_ascii(const ClassBase& base, const std::vector<DfaState>& states) {
+    for (const ClassBase::Other& other : base.others) {
+      if (other.chars >= states.size()) continue;
+      const DfaState next = dfa_.next(states[other.chars], other.code_point);
+      if (next != 0) reach(other.node, 0, next);
+    }
+    for (const ClassBase::Cut& cut : base.cuts) {
+      if (cut.chars >= states.size()) continue;
+      const auto live = [&](uint32_t lo, uint32_t hi) { return dfa_.any_live_in(states[cut.chars], lo, hi); };
+      if (partial_is_live(cut.sub, any_escapes_, live)) stay_.push_back(cut.token);
+    }
   }
 
   // The chain ended before the longest run of S: the nodes at its end go on by single characters.
-  void go_on_from(const ClassBase& base, const CharSet129& set, DfaState state, uint32_t chars) {
+  void go_on_from(const ClassBase& base, const RunSet& set, DfaState state, uint32_t chars) {
     if (chars >= base.nodes.size()) return;
     for (TrieNode n : base.nodes[chars])
       for (TrieNode c = trie_.first_child(n), e = c + trie_.child_count(n); c < e; ++c)
-        if (in_set(set, trie_.byte(c))) step(c, trie_.byte(c), 0, state);
+        if (set.begins(trie_.byte(c))) step(c, trie_.byte(c), 0, state);
   }
 
   void accept_run(const ClassBase& base, const std::vector<DfaState>& states, TrieNode node) {

@@ -99,6 +99,7 @@ void CharPartition::number_classes() {
     const bool surrogate = starts_[i] >= kSurrogateLo && starts_[i] <= kSurrogateHi;
     uint32_t cls = kNoClass;
     if (!surrogate) cls = number.emplace(classes_[i], static_cast<uint32_t>(number.size())).first->second;
+    if (!surrogate && cls == smallest_.size()) smallest_.push_back(starts_[i]);
     if (n > 0 && classes_[n - 1] == cls) continue;  // same class as the segment before
     starts_[n] = starts_[i];
     classes_[n++] = cls;

@@ -37,6 +37,7 @@ class CharPartition {
   uint32_t class_of(uint32_t cp) const { return cp < 128 ? ascii_[cp] : class_of_other(cp); }
   // Classes are numbered by their smallest code point, so those with an ASCII member come first.
   std::span<const AsciiMask> ascii_masks() const { return ascii_masks_; }
+  uint32_t smallest(uint32_t cls) const { return smallest_[cls]; }  // code point
   // The distinct classes with a code point >= 0x80, ascending.
   std::span<const uint32_t> other_classes() const { return other_classes_; }
   // The classes met by [lo, hi] in code point order, neighbours distinct, calling f until it says true.
@@ -46,6 +47,12 @@ class CharPartition {
       if (classes_[i] != kNoClass && f(classes_[i])) return true;
     }
     return false;
+  }
+  // Calls f(first, last, class) for the segments from a code point on.
+  template <class F>
+  void each_segment_from(uint32_t lo, F&& f) const {
+    for (size_t i = segment_of(lo); i < starts_.size(); ++i)
+      f(starts_[i] < lo ? lo : starts_[i], i + 1 < starts_.size() ? starts_[i + 1] - 1 : kMaxCodePoint, classes_[i]);
   }
   // The classes of a normalised set that was given to the constructor, ascending.
   std::vector<uint32_t> classes_of(const CodeRanges& set) const;
@@ -61,6 +68,7 @@ class CharPartition {
   std::vector<uint32_t> classes_;  // of segment i
   std::array<uint8_t, 128> ascii_{};
   std::vector<AsciiMask> ascii_masks_;
+  std::vector<uint32_t> smallest_;  // by class
   std::vector<uint32_t> other_classes_;
   uint32_t size_ = 0;
 };

@@ -192,7 +192,7 @@ Chain RegexDfa::Impl::find_widest(DfaState s) {
     if (to == 0) continue;
     const auto same = [&](const Chain& c) { return c.next == to; };
     auto it = std::find_if(by_successor.begin(), by_successor.end(), same);
-    if (it == by_successor.end()) it = by_successor.insert(it, Chain{{}, to});
+    if (it == by_successor.end()) it = by_successor.insert(it, Chain{{}, to, {}});
     it->set.lo |= masks[cls].lo;
     it->set.hi |= masks[cls].hi;
   }
@@ -200,7 +200,7 @@ Chain RegexDfa::Impl::find_widest(DfaState s) {
   if (other != kUnknown && other != 0) {
     const auto same = [&](const Chain& c) { return c.next == other; };
     auto it = std::find_if(by_successor.begin(), by_successor.end(), same);
-    if (it == by_successor.end()) it = by_successor.insert(it, Chain{{}, other});
+    if (it == by_successor.end()) it = by_successor.insert(it, Chain{{}, other, {}});
     it->set.other = true;
   }
   const auto smaller = [](const Chain& x, const Chain& y) {
@@ -209,7 +209,14 @@ Chain RegexDfa::Impl::find_widest(DfaState s) {
     return nx != ny ? nx < ny : x.set.other < y.set.other;
   };
   const auto best = std::max_element(by_successor.begin(), by_successor.end(), smaller);
-  return best == by_successor.end() ? Chain{} : *best;
+  if (best == by_successor.end()) return {};
+  if (other == kUnknown)
+    partition->each_segment_from(0x80, [&](uint32_t first, uint32_t last, uint32_t cls) {
+      if (cls == kNoClass || step(s, cls) != best->next) return;
+      if (!best->others.empty() && best->others.back().second + 1 == first) best->others.back().second = last;
+      else best->others.emplace_back(first, last);
+    });
+  return *best;
 }
 
 // ---- interface ------------------------------------------------------------------------------------------
@@ -303,17 +310,22 @@ void RegexDfa::live_ascii(DfaState s, uint64_t out[2]) {
 
 void RegexDfa::successors(DfaState s, std::vector<Successor>& out) {
   out.clear();
-  const auto masks = impl_->partition->ascii_masks();
   for (uint32_t cls = 0; cls < impl_->partition->size(); ++cls) {
     const DfaState to = impl_->step(s, cls);
-    if (to == 0) continue;
-    uint32_t cp = kMaxCodePoint;
-    if (cls < masks.size() && (masks[cls].lo | masks[cls].hi) != 0) {
-      const auto bit = masks[cls].lo != 0 ? std::countr_zero(masks[cls].lo) : 64 + std::countr_zero(masks[cls].hi);
-      cp = static_cast<uint32_t>(bit);
-    }
-    out.push_back({cp, to});
+    if (to != 0) out.push_back({impl_->partition->smallest(cls), to});
   }
+}
+
+void RegexDfa::successors_in(DfaState s, uint32_t lo, uint32_t hi, std::vector<DfaState>& out) {
+  out.clear();
+  if (s == 0) return;
+  impl_->partition->any_class_in(lo, hi, [&](uint32_t cls) {
+    const DfaState to = impl_->step(s, cls);
+    if (to != 0) out.push_back(to);
+    return false;
+  });
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
 }
 
 int64_t RegexDfa::min_length(DfaState s) const { return impl_->state(s).min_len; }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mw {
@@ -27,10 +28,14 @@ struct CharSet129 {
   bool other = false;
 };
 
+// Code points >= 0x80 as sorted inclusive ranges.
+using OtherChars = std::vector<std::pair<uint32_t, uint32_t>>;
+
 // The largest set of code points leading to one live successor; see RegexDfa::widest.
 struct Chain {
   CharSet129 set;
   DfaState next = 0;
+  OtherChars others;  // those that lead there too where `set.other` does not say that all do
 };
 
 // Thread-safe: readers follow created transitions without a lock; states and transitions are created
@@ -63,12 +68,14 @@ class RegexDfa {
   const Chain& widest(DfaState s);
   // ASCII code points with live transitions.
   void live_ascii(DfaState s, uint64_t out[2]);
-  // The live successors by character class; code_point is the class's smallest ASCII character, else U+10FFFF.
+  // The live successors by character class; code_point is the class's smallest.
   struct Successor {
     uint32_t code_point;
     DfaState next;
   };
   void successors(DfaState s, std::vector<Successor>& out);
+  // The live successors by the code points of [lo, hi], each once.
+  void successors_in(DfaState s, uint32_t lo, uint32_t hi, std::vector<DfaState>& out);
   // Syntactic bounds, in code points, of the state's expression; max -1 = infinite.
   int64_t min_length(DfaState s) const;
   int64_t max_length(DfaState s) const;
