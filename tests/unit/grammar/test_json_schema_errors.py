@@ -82,7 +82,7 @@ UNSUPPORTED: list[tuple[Any, str]] = [
     ({"contains": {}, "unevaluatedItems": False}, "/unevaluatedItems"),
     ({"$dynamicRef": "#n", "$defs": {"a": {"$dynamicAnchor": "n"}}}, "/$dynamicRef"),
     ({"format": "idn-hostname"}, "/format"),
-    ({"pattern": "(a)\\1"}, "/pattern"),
+    ({"pattern": "(a+)\\1"}, "/pattern"),
 ]
 
 UNSATISFIABLE: list[tuple[Any, str, str]] = [
@@ -220,6 +220,21 @@ def test_alternatives_multiply_only_so_far() -> None:
 
 
 def test_limits_are_ours() -> None:
+    deep: Any = {"type": "null"}
+    for _ in range(30):
+        deep = {"properties": {"a": deep}}
+    assert JsonSchema(deep).plan(CompileLimits())
+    with pytest.raises(LimitError, match="deep") as caught:
+        JsonSchema(deep).plan(CompileLimits(depth=20))
+    assert caught.value.location == "/properties/a" * 10
+    with pytest.raises(LimitError, match="deep") as caught:
+        JsonSchema({"const": json.loads("[" * 300 + "]" * 300)}).plan(CompileLimits())
+    assert caught.value.location.startswith("/const/0/0")
+    names: dict[str, Any] = {f"{n:0>900}": {} for n in range(1300)}
+    with pytest.raises(LimitError, match="1 MB"):
+        JsonSchema({"properties": {"a": {"properties": names}}}).plan(CompileLimits())
+    with pytest.raises(LimitError, match="1 MB"):
+        JsonSchema({"const": names}).plan(CompileLimits())
     schema = {"properties": {f"p{n}": {"type": "string"} for n in range(3000)}}
     with pytest.raises(LimitError, match="nodes"):
         JsonSchema(schema).plan(CompileLimits(nodes=1000))

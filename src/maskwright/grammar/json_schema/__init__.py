@@ -17,7 +17,7 @@ from .productive import Productivity
 from .refs import registry_texts
 from .report import make_report
 from .scan import Scan
-from .source import dump, load
+from .source import check_depth, dump, load
 
 __all__ = ["JsonSchema", "SchemaPlan"]
 
@@ -119,6 +119,7 @@ class JsonSchema(Constraint):
 
     def _plan(self, budget: Budget) -> SchemaPlan:
         document = load(self.text)
+        check_depth(document, self.text, budget.limits.depth)
         overlaps: dict[str, set[tuple[int, int]]] = {}
         while True:
             scan = Scan(document, self.text, self.options, self.registry, budget, overlaps)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.errors import SchemaError
 
-from .assertions import check_text
+from .assertions import check_names, check_text
 
 if TYPE_CHECKING:
     from .scan import Scan
@@ -20,6 +20,9 @@ def on_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> Non
     if not isinstance(value, dict):
         scan.bad(i, "properties", "an object of schemas", value)
     path = (scan.paths[i], "properties")
+    if scan.long:
+        required = schema.get("required")
+        check_names(scan, scan.where(i, "properties"), [*value, *(required if isinstance(required, list) else [])])
     for name, sub in value.items():
         if not name.isascii():
             check_text(scan, i, "properties", name)
@@ -40,6 +43,8 @@ def on_required(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
             scan.suspect = True
         if not name.isascii():
             check_text(scan, i, "required", name)
+    if scan.long and "properties" not in schema:
+        check_names(scan, scan.where(i, "required"), dict.fromkeys(value))
 
 
 def on_schema(keyword: str) -> Any:

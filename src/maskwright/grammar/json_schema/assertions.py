@@ -6,6 +6,7 @@ A handler gets the scan, the number of the schema, the schema, and the keyword's
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 # Lengths and counts beyond this are no less than endless for a text that anybody generates, and fit the core's
 # integers.
-_MANY = 1 << 40
+_MANY = (1 << 39) - 1
+# The most bytes that the names of one object may take in the core.
+_MOST_NAME_BYTES = (1 << 20) - 8
 # Formats of the standard that no automaton is there for.
 _STANDARD_FORMATS = words(
     "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri- "
@@ -67,6 +70,16 @@ def check_text(scan: Scan, i: int, keyword: str, text: str) -> None:
         )
 
 
+def check_names(scan: Scan, where: str, names: Iterable[str]) -> None:
+    """Refuses more names than an object of the core takes; asked only where the whole text is as long."""
+    if scan.long and sum(len(name.encode()) for name in names) > _MOST_NAME_BYTES:
+        raise LimitError(
+            "The names of an object take over 1 MB",
+            location=where,
+            hint="Let additionalProperties stand for most of them",
+        )
+
+
 def check_values(scan: Scan, i: int, keyword: str, values: list[Any]) -> None:
     """Refuses lone surrogates anywhere in given values. O(size), iterative."""
     stack = list(values)
@@ -79,6 +92,7 @@ def check_values(scan: Scan, i: int, keyword: str, values: list[Any]) -> None:
         elif isinstance(value, dict):
             stack.extend(value)
             stack.extend(value.values())
+            check_names(scan, scan.where(i, keyword), value)
 
 
 def suspect_values(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from maskwright.errors import SchemaError
 
+from .assertions import check_names
 from .evaluate import distinct, fits_locally
 from .facets import Facets
-from .kinds import EVERY
+from .kinds import EVERY, OBJECT
 from .model import ALWAYS, NEVER, NOTHING, Group, Key
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class Forms:
         """The conjunction of schemas without their branches; None where it is empty by itself."""
         scan = self.scan
         facets = Facets(scan, members)
+        if scan.long and facets.types & OBJECT:
+            check_names(scan, scan.where(members[0]) if members else "", facets.properties(scan)[0])
         if not facets.types:
             self.reasons.setdefault(key, facets.reason or (members[0], "type"))
             return None

@@ -48,6 +48,7 @@ class Scan:
         matched: schemas with a pattern for every property, beside which `additionalProperties` says nothing.
         suspect: something met may have no value at all, or a required part of it.
         linked: there are references.
+        long: the documents are long enough to hold a megabyte of names.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Scan:
         self.suspect = False
         self.linked = False
         self.text = text
+        self.long = len(text) + sum(map(len, registry.values())) > 250_000
         self._document = document
         self._registry = registry
         self._simple = not registry and _has_no_identifiers(document, text, self.draft)

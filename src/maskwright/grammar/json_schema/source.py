@@ -73,6 +73,39 @@ def load(text: str | bytes, root: Path = ROOT) -> Any:
     return document
 
 
+def check_depth(document: Any, text: str, most: int) -> None:
+    """Refuses a document nested deeper than `most`. O(1) where the text has no more brackets than that.
+
+    Raises:
+        LimitError: at the place where it gets too deep.
+    """
+    if text.count("{") + text.count("[") <= most:
+        return
+    level, depth = [document], 0
+    while level:
+        depth += 1
+        if depth > most:
+            where = pointer(_path_to(document, level[0]))
+            raise LimitError(
+                f"{_DEEP}: over {most} levels", location=where, hint=f"{_DEEP_HINT}, or raise CompileLimits.depth"
+            )
+        level = [v for c in level for v in (c.values() if type(c) is dict else c) if type(v) is dict or type(v) is list]
+
+
+def _path_to(document: Any, wanted: object, root: Path = ROOT) -> Path:
+    """The path of a container that is part of a document, found by identity; else that of the document."""
+    stack: list[tuple[Any, Path]] = [(document, root)]
+    while stack:
+        value, path = stack.pop()
+        if value is wanted:
+            return path
+        if isinstance(value, dict):
+            stack.extend((v, (path, k)) for k, v in value.items())
+        elif isinstance(value, list):
+            stack.extend((v, (path, i)) for i, v in enumerate(value))
+    return root
+
+
 def _decimal(text: str) -> Decimal:
     try:
         value = Decimal(text)
@@ -88,16 +121,6 @@ def _constant(name: str) -> NoReturn:
 
 
 def _refuse_twice(document: object, root: Path, holder: dict[str, Any], name: str) -> NoReturn:
-    """Look for the place of an object that was met while reading: by identity, without recursion."""
-    stack: list[tuple[object, Path]] = [(document, root)]
-    while stack:
-        value, path = stack.pop()
-        if value is holder:
-            break
-        if isinstance(value, dict):
-            stack.extend((v, (path, k)) for k, v in value.items())
-        elif isinstance(value, list):
-            stack.extend((v, (path, i)) for i, v in enumerate(value))
-    else:  # the object was itself the first of two members of one name
-        path = root
-    raise SchemaError(f"The member {name!r} occurs twice", location=pointer(path, name), hint="Keep one of the two")
+    # Where the object was itself the first of two members of one name it is gone, and the root has to do.
+    where = pointer(_path_to(document, holder, root), name)
+    raise SchemaError(f"The member {name!r} occurs twice", location=where, hint="Keep one of the two")
