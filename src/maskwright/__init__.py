@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from maskwright.engine.result import Chunk, Result
     from maskwright.engine.sampling import Sampling
     from maskwright.engine.transformers_model import TransformersModel
+    from maskwright.explanation import Explanation, explain
     from maskwright.generation import (
         agenerate,
         astream,
@@ -85,6 +86,9 @@ __all__ = [
     "LogitsProcessor",
     # texts without a model
     "sample",
+    # tools
+    "explain",
+    "Explanation",
     # errors
     "MaskwrightError",
     "ConstraintError",
@@ -127,6 +131,8 @@ _LAZY = {
     "apply_bitmask": "masks",
     "apply_bitmask_": "masks",
     "LogitsProcessor": "logits",
+    "explain": "explanation",
+    "Explanation": "explanation",
     "sample": "texts",
 }
 
