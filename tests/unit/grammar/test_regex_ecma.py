@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from maskwright.grammar.ir import chars, merge_ranges
 from maskwright.grammar.regex import pattern_ir
 from maskwright.grammar.regex.unicode import general_category
 from unit.grammar.naive import matches
+from unit.grammar.node import judging
 
 ROOT = Path(__file__).parents[3]
 PLACES = (ROOT / "shared/data/regex_cases.jsonl", ROOT.parent / "shared/data/regex_cases.jsonl")
@@ -114,35 +114,12 @@ def test_errors_say_where(pattern: str, offset: int) -> None:
     assert caught.value.hint
 
 
-SCRIPT = """
-require('readline').createInterface({input: process.stdin}).on('line', line => {
-  const {pattern, texts} = JSON.parse(line);
-  let out = null;
-  try { const r = new RegExp(pattern, 'u'); out = texts.map(t => r.test(t)); } catch (e) {}
-  console.log(JSON.stringify(out));
-});
-"""
-
-
 @pytest.fixture(scope="module")
 def node() -> Iterator[Any]:
-    program = shutil.which("node")
-    if program is None:
+    if shutil.which("node") is None:
         pytest.skip("node is not installed")
-    with subprocess.Popen(
-        [program, "-e", SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-    ) as process:
-        assert process.stdin is not None and process.stdout is not None
-        reader, writer = process.stdout, process.stdin
-
-        def judge(pattern: str, texts: list[str]) -> list[bool] | None:
-            writer.write(json.dumps({"pattern": pattern, "texts": texts}) + "\n")
-            writer.flush()
-            verdicts: list[bool] | None = json.loads(reader.readline())
-            return verdicts
-
+    with judging() as judge:
         yield judge
-        writer.close()
 
 
 PIECES = [

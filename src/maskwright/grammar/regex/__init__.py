@@ -12,9 +12,11 @@ from maskwright.grammar.automata import automaton, require_some_text
 from maskwright.grammar.ir import Ir
 from maskwright.grammar.plan import Budget, Cancel, CompileLimits, Constraint, Plan, Report, ReportEntry, RootPlan
 from maskwright.grammar.regex.ast import Node
+from maskwright.grammar.regex.atomics import without_atomics
 from maskwright.grammar.regex.ecma import EcmaParser
 from maskwright.grammar.regex.lower import lower
 from maskwright.grammar.regex.python import PythonParser
+from maskwright.grammar.regex.references import with_needed_groups, without_references
 
 __all__ = ["Dialect", "Match", "Regex", "parse", "pattern_ir"]
 
@@ -27,11 +29,12 @@ _CACHED_LENGTH = 10_000  # longer patterns are parsed anew: the cache is bounded
 def parse(pattern: str, dialect: Dialect = "python", flags: int = 0) -> Node:
     """The syntax tree of a pattern. Raises RegexError with an offset."""
     if dialect == "python":
-        return PythonParser(pattern, checked_flags(flags)).parse()
+        tree = with_needed_groups(PythonParser(pattern, checked_flags(flags)).parse())
+        return without_references(without_atomics(tree), ecma=False)
     if flags:
         hint = "The ECMA-262 dialect always has the flag u and no other"
         raise RegexError(f"flags {flags} are not supported in the ECMA-262 regex", location="offset 0", hint=hint)
-    return EcmaParser(pattern).parse()
+    return without_references(with_needed_groups(EcmaParser(pattern).parse()), ecma=True)
 
 
 def checked_flags(flags: int) -> int:

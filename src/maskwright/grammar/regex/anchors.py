@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from maskwright.grammar.ir import EMPTY, EPSILON, And, Cat, Chars, Ir, Not, Repeat, concat, literal, repeat, union
-from maskwright.grammar.regex.ast import Anchor, At, Branch, Loop, Node, Seq, children
+from maskwright.grammar.regex.ast import Anchor, At, Branch, Loop, Node, Seq, fold
 
 Table = tuple[Ir, ...]  # the language in context (s, e) at 3 * s + e
 _CONTEXTS = tuple((s, e) for s in (0, 1) for e in (0, 1, 2))
@@ -35,20 +35,7 @@ _HOLDS: dict[At, Callable[[int, int], bool]] = {
 
 def tables(tree: Node) -> Table:
     """The table of a tree, from the leaves up and without recursion."""
-    done: list[Table] = []
-    stack: list[tuple[Node, bool]] = [(tree, False)]
-    while stack:
-        node, ready = stack.pop()
-        below = children(node)
-        if not ready and below:
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(below))
-            continue
-        start = len(done) - len(below)
-        parts = done[start:]
-        del done[start:]
-        done.append(_combine(node, parts))
-    return done[0]
+    return fold(tree, _combine)
 
 
 def _combine(node: Node, parts: list[Table]) -> Table:

@@ -37,7 +37,7 @@ from maskwright.grammar.ir import (
     union,
 )
 from maskwright.grammar.regex.anchors import tables
-from maskwright.grammar.regex.ast import BOUNDARIES, Anchor, At, Branch, Look, Loop, Node, Seq, children, seq
+from maskwright.grammar.regex.ast import BOUNDARIES, Anchor, At, Branch, Look, Loop, Node, Seq, seq, walk
 
 Table = tuple[Ir, ...]  # the rest of the text, by context; the first context is the start of the text
 _NEWLINE: Ranges = ((10, 10),)
@@ -48,15 +48,7 @@ _START = 0
 
 def needs_context(tree: Node) -> bool:
     """Whether a tree has assertions other than those about the ends of the text."""
-    return any(isinstance(n, Look) or (isinstance(n, Anchor) and n.at.is_local) for n in _walk(tree))
-
-
-def _walk(tree: Node) -> Iterable[Node]:
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack.extend(children(node))
+    return any(isinstance(n, Look) or (isinstance(n, Anchor) and n.at.is_local) for n in walk(tree))
 
 
 def _items(nodes: Iterable[Node]) -> list[Node]:
@@ -115,9 +107,9 @@ class Assertions:
         self.max_nodes = max_nodes
         self.tree = tree
         self.search = search
-        word = next((n.word for n in _walk(tree) if isinstance(n, Anchor) and n.at in BOUNDARIES), ())
-        lines = any(isinstance(n, Anchor) and n.at in (At.LINE_START, At.LINE_END) for n in _walk(tree))
-        if any(isinstance(n, Anchor) and n.at in BOUNDARIES and n.word != word for n in _walk(tree)):
+        word = next((n.word for n in walk(tree) if isinstance(n, Anchor) and n.at in BOUNDARIES), ())
+        lines = any(isinstance(n, Anchor) and n.at in (At.LINE_START, At.LINE_END) for n in walk(tree))
+        if any(isinstance(n, Anchor) and n.at in BOUNDARIES and n.word != word for n in walk(tree)):
             hint = "Use one of the flags a and u for the whole pattern"
             raise RegexError("word boundaries of two kinds are not supported", location="offset 0", hint=hint)
         self.word = word
@@ -164,7 +156,7 @@ class Assertions:
 
     def without_local(self, body: Node) -> Node:
         """The body of a lookbehind, which may hold no further assertion but of the start of the text."""
-        for node in _walk(body):
+        for node in walk(body):
             if isinstance(node, Look) or (isinstance(node, Anchor) and node.at.is_local):
                 raise self.refusal(node, "inside a lookbehind")
         return body
@@ -190,6 +182,7 @@ class Assertions:
         elif isinstance(node, Branch):
             table = _each(union, *(self.before(o, rest, depth + 1) for o in node.options))
         else:
+            assert isinstance(node, Loop)  # the others are gone by now
             table = self.repeated(node, rest, depth)
         if any(k.size > self.max_nodes for k in table):
             message = f"the regex needs more nodes than the limit of {self.max_nodes}"
@@ -265,7 +258,7 @@ class Assertions:
     @staticmethod
     def refusal(node: Node, where: str) -> RegexError:
         """The refusal of the first assertion of a part, where it stands."""
-        node = min((n for n in _walk(node) if isinstance(n, Anchor | Look)), key=lambda n: n.offset)
+        node = min((n for n in walk(node) if isinstance(n, Anchor | Look)), key=lambda n: n.offset)
         if isinstance(node, Look):
             what = f"the {'lookahead' if node.ahead else 'lookbehind'} {node.text!r}"
         else:

@@ -6,12 +6,14 @@ stays a tree, to be lowered by `lower.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeVar
 
-from maskwright.grammar.ir import Alt, Chars, Ir, Ranges, Repeat, concat, repeat, union
+from maskwright.grammar.ir import EMPTY, Alt, Chars, Ir, Ranges, Repeat, concat, repeat, union
 
+T = TypeVar("T")
 _FLATTEN_WIDTH = 32  # wider sequences stay whole in others: copying them at every level would be quadratic
 
 
@@ -80,7 +82,47 @@ class Loop:
     most: int | None
 
 
-Node = Ir | Anchor | Look | Seq | Branch | Loop
+@dataclass(frozen=True, eq=False, slots=True)
+class Capture:
+    """A numbered group, kept where a pattern has references; `references.py` takes it out again."""
+
+    body: Node
+    number: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reference:
+    """A back-reference: to which group, how it is written, where, and the flags i and a there."""
+
+    number: int
+    text: str
+    offset: int
+    ignore_case: bool = False
+    ascii_only: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Conditional:
+    """`then` where the group took part in the match, `other` where it did not."""
+
+    then: Node
+    other: Node
+    number: int
+    text: str
+    offset: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Atomic:
+    """The first match of the body that the engine finds, never another one; `greedy`: nothing in it is lazy."""
+
+    body: Node
+    greedy: bool
+    text: str
+    offset: int
+
+
+Node = Ir | Anchor | Look | Seq | Branch | Loop | Capture | Reference | Conditional | Atomic
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -89,16 +131,71 @@ def children(node: Node) -> tuple[Node, ...]:
         return node.items
     if isinstance(node, Branch):
         return node.options
-    return (node.body,) if isinstance(node, Loop | Look) else ()
+    if isinstance(node, Conditional):
+        return node.then, node.other
+    return (node.body,) if isinstance(node, Loop | Look | Capture | Atomic) else ()
 
 
-def widths(tree: Node) -> tuple[int, int | None]:
-    """The least and the most code points that a tree matches; None has no bound. Iterative."""
-    done: list[tuple[int, int | None]] = []
+def with_children(node: Node, parts: Sequence[Node]) -> Node:
+    """A tree with other parts, in normal form."""
+    if isinstance(node, Seq):
+        return EMPTY if EMPTY in parts else seq(parts)
+    if isinstance(node, Branch):
+        return branch(parts)
+    if isinstance(node, Conditional):
+        return Conditional(parts[0], parts[1], node.number, node.text, node.offset)
+    if isinstance(node, Loop):
+        return loop(parts[0], node.least, node.most)
+    if isinstance(node, Look):
+        return Look(parts[0], node.ahead, node.negative, node.text, node.offset)
+    if isinstance(node, Capture):
+        return Capture(parts[0], node.number)
+    return Atomic(parts[0], node.greedy, node.text, node.offset) if isinstance(node, Atomic) else node
+
+
+def walk(tree: Node) -> Iterator[Node]:
+    """All nodes of a tree, in the order of the pattern's text."""
+    stack = [tree]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def fold(tree: Node, combine: Callable[[Node, list[T]], T]) -> T:
+    """A value from the leaves up: `combine` gets a node and the values of its parts. Iterative."""
+    done: list[T] = []
     stack: list[tuple[Node, bool]] = [(tree, False)]
     while stack:
         node, ready = stack.pop()
+        below = children(node)
+        if not ready and below:
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(below))
+            continue
+        start = len(done) - len(below)
+        parts = done[start:]
+        del done[start:]
+        done.append(combine(node, parts))
+    return done[0]
+
+
+def widths(tree: Node, captured: dict[int, Node] | None = None) -> tuple[int, int | None]:
+    """The least and the most code points that a tree matches; None has no bound. Iterative.
+
+    `captured` are the groups that back-references in it may refer to.
+    """
+    done: list[tuple[int, int | None]] = []
+    stack: list[tuple[Node, bool]] = [(tree, False)]
+    known: dict[int, tuple[int, int | None]] = {}
+    while stack:
+        node, ready = stack.pop()
         below = () if isinstance(node, Look) else node.children if isinstance(node, Ir) else children(node)
+        if isinstance(node, Reference) and captured and node.number in captured:
+            if node.number in known:
+                done.append(known[node.number])
+                continue
+            below = (captured[node.number],)
         if not ready and below:
             stack.append((node, True))
             stack.extend((child, False) for child in below)
@@ -107,6 +204,8 @@ def widths(tree: Node) -> tuple[int, int | None]:
         parts = done[start:]
         del done[start:]
         done.append(_width(node, parts))
+        if isinstance(node, Reference):
+            known[node.number] = done[-1]
     return done[0]
 
 
@@ -114,12 +213,14 @@ def _width(node: Node, parts: list[tuple[int, int | None]]) -> tuple[int, int | 
     lows, highs = [low for low, _ in parts], [high for _, high in parts]
     if isinstance(node, Chars):
         return 1, 1
-    if isinstance(node, Alt | Branch):
+    if isinstance(node, Alt | Branch | Conditional):
         return min(lows, default=0), None if None in highs else max((h for h in highs if h is not None), default=0)
     if isinstance(node, Repeat | Loop):
         least, most = (node.min, node.max) if isinstance(node, Repeat) else (node.least, node.most)
         high = None if most is None or highs[0] is None else most * highs[0]
         return least * lows[0], 0 if highs[0] == 0 else high
+    if isinstance(node, Reference):
+        return parts[0] if parts else (0, None)
     return sum(lows), None if None in highs else sum(h for h in highs if h is not None)
 
 

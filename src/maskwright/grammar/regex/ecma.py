@@ -1,7 +1,7 @@
 r"""The dialect of ECMA-262 (2024), section 22.2, with the flag u and no other: what JSON Schema's `pattern` speaks.
 
 Syntax is strict, as under u: no lone ``{ } ]``, no identity escapes but those of syntax characters. Refused, with their
-offset: back-references and modifiers (?i:...).
+offset: modifiers (?i:...).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from typing import ClassVar
 
 from maskwright.grammar.ir import ANY, Ir, Ranges, chars, merge_ranges, negate_ranges
-from maskwright.grammar.regex.ast import Anchor, At
-from maskwright.grammar.regex.parser import DIGITS, HEX, NOTHING, Parser, of_ranges, single
+from maskwright.grammar.regex.ast import Anchor, At, Node, Reference, fold, with_children
+from maskwright.grammar.regex.parser import DIGITS, HEX, MAX_COUNT, NOTHING, Parser, of_ranges, single
 from maskwright.grammar.regex.unicode import ASCII_CLASSES, general_category
 
 _SYNTAX = frozenset("^$\\.*+?()[]{}|/")
@@ -44,6 +44,7 @@ class EcmaParser(Parser):
     def __init__(self, text: str) -> None:
         # JavaScript reads its source as UTF-16: a high surrogate and a low one after it are one character.
         super().__init__(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass"))
+        self.references: list[tuple[int | str, int]] = []
         self.handlers["]"] = self.handlers["}"] = self.lone_bracket
 
     def lone_bracket(self) -> None:
@@ -83,7 +84,7 @@ class EcmaParser(Parser):
         elif letter in "dDsSwWpP":
             self.add(of_ranges(self.class_escape(letter)))
         elif letter == "k" or letter in "123456789":
-            raise self.reference(letter, offset)
+            self.reference(letter, offset)
         else:
             self.add(single(self.code_point()))
 
@@ -93,10 +94,32 @@ class EcmaParser(Parser):
             raise self.error("a backslash escapes nothing", self.at, r"Write \\ for the character")
         return self.text[self.at + 1]
 
-    def reference(self, letter: str, offset: int) -> Exception:
-        """The refusal of a back-reference."""
-        what = r"the back-reference \k" if letter == "k" else rf"the back-reference \{letter}"
-        return self.unsupported(what, offset, "Write the text out that the group matches, case by case")
+    def reference(self, letter: str, offset: int) -> None:
+        r"""Reads ``\1`` or ``\k<name>``; that there is such a group is checked at the end."""
+        self.at += 1
+        if letter != "k":
+            digits = self.take_while(DIGITS)
+            number: int | str = int(digits) if len(digits) < 10 else MAX_COUNT
+        else:
+            self.at += 1
+            found = _GROUP_NAME.match(self.text, self.at + 1)
+            if self.peek() != "<" or found is None or self.text[found.end() : found.end() + 1] != ">":
+                raise self.error(r"'\k' without a name", offset, r"Write \k<name> with the name of a group")
+            number, self.at = _unescaped(found[0]), found.end() + 1
+        self.references.append((number, offset))
+        self.add(Reference(len(self.references), self.text[offset : self.at], offset))
+
+    def parse(self) -> Node:
+        """The tree of the whole pattern. Raises RegexError with the offset of what is wrong."""
+        tree = super().parse()
+        numbers: list[int] = []
+        for name, offset in self.references:
+            number = self.names.get(name, 0) if isinstance(name, str) else name
+            if not 0 < number <= self.groups:
+                hint = r"Write (?<name>...) or (...) for it, or \xHH for the character"
+                raise self.error("the back-reference refers to no group", offset, hint)
+            numbers.append(number)
+        return fold(tree, lambda node, parts: _numbered(node, parts, numbers)) if numbers else tree
 
     def class_escape(self, letter: str) -> Ranges:
         r"""Reads ``\d \D \s \S \w \W \p{..} \P{..}``."""
@@ -212,10 +235,11 @@ class EcmaParser(Parser):
             raise self.error(f"{found[0]} has its bounds in reverse order", offset, "Write the smaller one first")
         return low, high
 
-    def after_quantifier(self, offset: int) -> None:
-        """Reads the ``?`` of a lazy quantifier, which has no bearing on the language."""
-        if self.peek() == "?":
-            self.at += 1
+    def after_quantifier(self) -> str:
+        """Reads the ``?`` of a lazy quantifier."""
+        mark = "?" if self.peek() == "?" else ""
+        self.at += len(mark)
+        return mark
 
     # Groups.
 
@@ -236,17 +260,35 @@ class EcmaParser(Parser):
         else:
             self.at += 1
         self.groups += 1
-        self.push("(", offset)
+        self.push("(", offset, self.groups)
 
     def group_name(self, offset: int) -> None:
         """Reads the name of a group and its closing bracket."""
         found = _GROUP_NAME.match(self.text, self.at)
         if found is None or self.text[found.end() : found.end() + 1] != ">":
             raise self.error("'(?<' without a name", offset, "Write (?<name>...) with an identifier")
-        if found[0] in self.names:
-            raise self.error(f"the group name {found[0]!r} is used twice", offset, "Give each group its own name")
-        self.names[found[0]] = self.groups
+        name = _unescaped(found[0])
+        if name in self.names:
+            raise self.error(f"the group name {name!r} is used twice", offset, "Give each group its own name")
+        self.names[name] = self.groups + 1
         self.at = found.end() + 1
+
+
+def _unescape(found: re.Match[str]) -> str:
+    value = int(found[1] or found[2], 16)
+    return chr(value) if value <= 0x10FFFF else found[0]
+
+
+def _unescaped(name: str) -> str:
+    """A group name with its escapes resolved."""
+    return re.sub(r"\\u(?:\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{4}))", _unescape, name)
+
+
+def _numbered(node: Node, parts: list[Node], numbers: list[int]) -> Node:
+    """The node with the parts, a reference with the number of its group."""
+    if isinstance(node, Reference):
+        return Reference(numbers[node.number - 1], node.text, node.offset)
+    return with_children(node, parts) if parts else node
 
 
 def lookup_property(name: str) -> Ranges | None:

@@ -14,10 +14,13 @@ from typing import ClassVar
 
 from maskwright.errors import LimitError, RegexError
 from maskwright.grammar.ir import Ir, Ranges, chars
-from maskwright.grammar.regex.ast import Look, Node, branch, loop, seq
+from maskwright.grammar.regex.ast import Atomic, Capture, Look, Node, branch, loop, seq
 
 MAX_COUNT = 2**32 - 2  # the largest repetition count of Python's re; the core counts in 64 bits
+LOOKS = ("(?=", "(?!", "(?<=", "(?<!")
 NOTHING, ATOM, REPEATED = range(3)  # what a quantifier would find before it
+# What may be a reference to a group; only then are the groups kept in the tree.
+_REFERENCE = re.compile(r"\\[1-9k]|\(\?(?:P=|\()")
 PLAIN = re.compile(r"[^()|\[\]\\.^$*+?{}\s#]+")  # characters without a meaning in any mode of either dialect
 DIGITS = frozenset("0123456789")
 HEX = frozenset("0123456789abcdefABCDEF")
@@ -45,6 +48,9 @@ class Group:
     options: list[Node] = field(default_factory=list)
     items: list[Node] = field(default_factory=list)
     last: int = NOTHING
+    number: int = 0  # of a group that captures
+    condition: int = 0  # the group that a conditional asks for
+    groups_before: int = 0  # how many groups were opened before it
 
 
 class Parser(ABC):
@@ -60,6 +66,9 @@ class Parser(ABC):
         self.stack = [Group("", 0, flags)]
         self.names: dict[str, int] = {}
         self.groups = 0
+        self.keeps_groups = _REFERENCE.search(text) is not None
+        self.lazy = -1  # where the last lazy quantifier stands
+        self.last_closed: tuple[Node | None, int] = (None, 0)
         self.handlers: dict[str, Callable[[], None]] = {
             "(": self.open_group,
             ")": self.close_group,
@@ -133,8 +142,8 @@ class Parser(ABC):
         """Reads a count in braces; None, and nothing read, where the brace is a literal."""
 
     @abstractmethod
-    def after_quantifier(self, offset: int) -> None:
-        """Reads what may follow a quantifier: laziness has no bearing on the language."""
+    def after_quantifier(self) -> str:
+        """Reads what may follow a quantifier: ``?`` where it is lazy, ``+`` where it is possessive."""
 
     # What they share.
 
@@ -156,9 +165,9 @@ class Parser(ABC):
         group.items.append(node)
         group.last = last
 
-    def push(self, opening: str, offset: int) -> None:
-        """Opens a group."""
-        self.stack.append(Group(opening, offset, self.flags))
+    def push(self, opening: str, offset: int, number: int = 0) -> None:
+        """Opens a group; `number` of one that captures."""
+        self.stack.append(Group(opening, offset, self.flags, number=number, groups_before=self.groups))
 
     def finish(self, group: Group) -> Node:
         """The tree of a group's contents."""
@@ -180,10 +189,15 @@ class Parser(ABC):
         group = self.stack.pop()
         self.flags = group.flags
         node = self.finish(group)
-        if group.opening in ("(?=", "(?!", "(?<=", "(?<!"):
-            self.add(self.look(node, group.opening, group.offset), self.after_look)
-        else:
-            self.add(node)
+        node = self.closed(node, group)
+        self.last_closed = node, group.offset
+        self.add(node, self.after_look if group.opening in LOOKS else ATOM)
+
+    def closed(self, node: Node, group: Group) -> Node:
+        """What a group with these contents stands for."""
+        if group.opening in LOOKS:
+            return self.look(node, group.opening, group.offset)
+        return Capture(node, group.number) if group.number and self.keeps_groups else node
 
     def look(self, body: Node, opening: str, offset: int) -> Node:
         """A lookahead or lookbehind."""
@@ -203,8 +217,13 @@ class Parser(ABC):
         if group.last == REPEATED:
             hint = "Put the repeated item into a group (?:...) to repeat it again"
             raise self.error(f"{self.text[offset : self.at]!r} follows another quantifier", offset, hint)
-        self.after_quantifier(offset)
-        group.items[-1] = loop(group.items[-1], *counts)
+        item, mark = group.items[-1], self.after_quantifier()
+        group.items[-1] = loop(item, *counts)
+        if mark == "?":
+            self.lazy = offset
+        elif mark == "+":
+            greedy = item is not self.last_closed[0] or self.lazy < self.last_closed[1]
+            group.items[-1] = Atomic(group.items[-1], greedy, self.text[offset : self.at], offset)
         group.last = REPEATED
 
     def counts(self) -> tuple[int, int | None] | None:

@@ -1,7 +1,6 @@
 r"""The dialect of Python's `re` for str patterns, as the documentation of the running version defines it.
 
-Beyond it: ``\p{..}`` and ``\P{..}`` for general categories. Refused, with their offset: back-references, conditionals,
-possessive quantifiers and atomic groups.
+Beyond it: ``\p{..}`` and ``\P{..}`` for general categories and other properties.
 """
 
 from __future__ import annotations
@@ -12,12 +11,11 @@ import unicodedata
 from typing import ClassVar
 
 from maskwright.grammar.ir import ANY, Ir, chars, merge_ranges, negate_ranges
-from maskwright.grammar.regex.ast import BOUNDARIES, Anchor, At, Node, widths
-from maskwright.grammar.regex.parser import DIGITS, HEX, NOTHING, Parser, of_ranges, single
+from maskwright.grammar.regex.ast import BOUNDARIES, Anchor, At
+from maskwright.grammar.regex.parser import DIGITS, HEX, NOTHING, of_ranges, single
+from maskwright.grammar.regex.python_groups import A, I, M, PythonGroups, S, X
 from maskwright.grammar.regex.unicode import general_category, python_class, python_set
 
-A, I, M, S, U, X = (int(f) for f in (re.A, re.I, re.M, re.S, re.U, re.X))  # noqa: E741 - the flags' own names
-_FLAG_LETTERS = {"a": A, "i": I, "m": M, "s": S, "u": U, "x": X}
 _SIMPLE_ESCAPES = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92}
 _HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
 _OCTAL = frozenset("01234567")
@@ -28,7 +26,7 @@ if sys.version_info >= (3, 14):
 _NOT_NEWLINE = chars([(0, 9), (11, 0x10FFFF)])
 
 
-class PythonParser(Parser):
+class PythonParser(PythonGroups):
     """One pattern of Python's dialect; `flags` are those of `re`."""
 
     dialect: ClassVar[str] = "Python"
@@ -44,17 +42,6 @@ class PythonParser(Parser):
                 self.skip_to("\n")
                 return
         super().step()
-
-    def skip_to(self, end: str) -> bool:
-        """Skips a comment and its end; a backslash takes the next character with it, as in `re`."""
-        while self.at < len(self.text):
-            letter = self.text[self.at]
-            self.at += 2 if letter == "\\" else 1
-            if self.at > len(self.text):
-                raise self.error("a backslash escapes nothing", self.at - 2, r"Write \\ for the character")
-            if letter == end:
-                return True
-        return False
 
     # Single characters.
 
@@ -98,8 +85,7 @@ class PythonParser(Parser):
             self.at += 2
             self.add(of_ranges(self.category(letter, offset)))
         elif letter in "123456789" and not self.is_octal():
-            what = f"the back-reference {self.text[self.at : self.at + 2]!r}"
-            raise self.unsupported(what, offset, "Write the text out that the group matches, case by case")
+            self.reference(self.group_number(), offset)
         else:
             self.add(self.char(self.code_point()))
 
@@ -121,6 +107,11 @@ class PythonParser(Parser):
         """Whether an escaped digit at the cursor starts an octal escape, not a group's number."""
         digits = self.text[self.at + 1 : self.at + 4]
         return digits[0] == "0" or (len(digits) == 3 and all(d in _OCTAL for d in digits))
+
+    def group_number(self) -> int:
+        """Reads a backslash and the number of a group, of two digits at most."""
+        self.at += 1
+        return int(self.take_while(DIGITS, 2))
 
     def octal(self) -> int:
         """Reads an octal escape."""
@@ -232,114 +223,8 @@ class PythonParser(Parser):
             raise self.error(f"{found[0]} has its bounds in reverse order", offset, "Write the smaller one first")
         return low, high
 
-    def after_quantifier(self, offset: int) -> None:
-        """Reads the ``?`` of a lazy quantifier, which has no bearing on the language."""
-        if self.peek() == "?":
-            self.at += 1
-        elif self.peek() == "+":
-            what = f"the possessive quantifier {self.text[offset : self.at + 1]!r}"
-            raise self.unsupported(what, offset, "Leave the last + out for the greedy quantifier")
-
-    # Groups.
-
-    def open_group(self) -> None:
-        """Reads the opening of a group."""
-        offset = self.at
-        if self.peek(2) != "(?":
-            self.at += 1
-            self.groups += 1
-            self.push("(", offset)
-            return
-        for opening in ("(?:", "(?=", "(?!", "(?<=", "(?<!", "(?P<", "(?#"):
-            if self.text.startswith(opening, offset):
-                self.at += len(opening)
-                if opening == "(?P<":
-                    self.group_name(offset)
-                elif opening == "(?#":
-                    self.comment(offset)
-                    return
-                self.push(opening, offset)
-                return
-        self.rare_group(offset)
-
-    def look(self, body: Node, opening: str, offset: int) -> Node:
-        """A lookaround; `re` wants lookbehinds of one width."""
-        if "<" in opening:
-            low, high = widths(body)
-            if low != high:
-                hint = "Write one lookbehind for each width, as alternatives"
-                raise self.error("a lookbehind matches texts of several lengths", offset, hint)
-        return super().look(body, opening, offset)
-
-    def rare_group(self, offset: int) -> None:
-        """Reads inline flags; refuses what no group of ours is."""
-        rest = self.peek(4)
-        if rest.startswith("(?>"):
-            raise self.unsupported("the atomic group '(?>'", offset, "Write (?: for an ordinary group")
-        if rest.startswith("(?("):
-            raise self.unsupported("the conditional '(?('", offset, "Write the two cases as alternatives")
-        if rest.startswith("(?P="):
-            raise self.unsupported("the back-reference '(?P='", offset, "Write the group's texts out, case by case")
-        if rest.startswith("(?<"):
-            raise self.error("'(?<' opens no group", offset, "Write (?P<name>...) for a named group")
-        self.at += 2
-        self.inline_flags(offset)
-
-    def comment(self, offset: int) -> None:
-        """Skips ``(?#...)``."""
-        if not self.skip_to(")"):
-            raise self.error("a comment is not closed", offset, "Write a `)` at its end")
-
-    def group_name(self, offset: int) -> None:
-        """Reads the name of a group and its closing bracket."""
-        end = self.text.find(">", self.at)
-        name = self.text[self.at : end] if end >= 0 else ""
-        if not name.isidentifier():
-            raise self.error(f"{name!r} is no group name", offset, "Write (?P<name>...) with an identifier")
-        if name in self.names:
-            raise self.error(f"the group name {name!r} is used twice", offset, "Give each group its own name")
-        self.groups += 1
-        self.names[name] = self.groups
-        self.at = end + 1
-
-    def inline_flags(self, offset: int) -> None:
-        """Reads ``(?flags)`` or the opening ``(?flags-flags:``."""
-        added, removed = self.flag_letters(offset), 0
-        if self.peek() == "-":
-            self.at += 1
-            removed = self.flag_letters(offset)
-            if not removed or removed & (A | U) or added & removed:
-                raise self.error("these flags cannot be turned off", offset, "Write (?-i:...) with some of imsx")
-        end = self.peek()
-        self.at += 1
-        if end == ")" and not removed and added:
-            top = self.stack[0]
-            if (self.flags | added) & A and (self.flags | added) & U:
-                raise self.error("the flags a and u exclude each other", offset, "Write one of them")
-            if len(self.stack) > 1 or top.items or top.options:
-                hint = "Move it to the start, or write (?i:...) for a part of the pattern"
-                raise self.error("flags for the whole pattern are not at its start", offset, hint)
-            self.set_flags(added, 0, offset)
-            return
-        if end != ":" or not (added or removed):
-            raise self.error(f"{self.text[offset : self.at]!r} opens no group", offset, "Write (?: for a plain group")
-        self.push("(?:", offset)
-        self.set_flags(added, removed, offset)
-
-    def flag_letters(self, offset: int) -> int:
-        """Reads a run of flag letters."""
-        flags = 0
-        while (letter := self.peek()) and letter.isalpha():
-            if letter not in _FLAG_LETTERS:
-                raise self.error(f"{letter!r} is not a flag of a str pattern", offset, "The flags are a i m s u x")
-            flags |= _FLAG_LETTERS[letter]
-            self.at += 1
-        return flags
-
-    def set_flags(self, added: int, removed: int, offset: int) -> None:
-        """Changes the flags from here to the end of the group."""
-        if added & A and added & U:
-            raise self.error("the flags a and u exclude each other", offset, "Write one of them")
-        if added & (A | U):
-            self.flags &= ~(A | U)
-        self.flags = (self.flags | added) & ~removed
+    def after_quantifier(self) -> str:
+        """Reads the ``?`` of a lazy quantifier or the ``+`` of a possessive one."""
+        mark = self.peek() if self.peek() in ("?", "+") else ""
+        self.at += len(mark)
+        return mark

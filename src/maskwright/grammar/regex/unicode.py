@@ -94,6 +94,26 @@ def python_set(ranges: Ranges, categories: str, negated: bool, ignore_case: bool
 
 
 @lru_cache(maxsize=1)
+def _lower_cases() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for c in _case_sensitive()[1]:
+        found.setdefault(c.lower()[0], []).append(c)  # simple case mapping: U+0130 goes to i
+    return found
+
+
+def same_lower_case(letter: str, ascii_only: bool) -> Ranges:
+    """What a back-reference to a letter matches under the flag ``i``: those with the same simple lower case.
+
+    That is narrower than what the letter itself matches there: the long s is no s.
+    """
+    if ascii_only:
+        same = [letter.lower(), letter.upper()] if letter.isascii() else [letter]
+    else:
+        same = [letter, letter.lower()[0], *_lower_cases().get(letter.lower()[0], ())]
+    return merge_ranges((ord(c), ord(c)) for c in same)
+
+
+@lru_cache(maxsize=1)
 def _category_names() -> dict[str, str]:
     names = {}
     for entry in _GENERAL_CATEGORIES.split(" "):
