@@ -139,6 +139,24 @@ def test_an_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["generate", "p"]) == 130
 
 
-def test_checking_loads_no_torch(schema: str) -> None:
-    code = f"import sys; from maskwright.cli import main; main(['check', {schema!r}]); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+@pytest.mark.parametrize("command", ["check", "sample"])
+def test_what_needs_no_model_loads_no_torch(schema: str, command: str) -> None:
+    program = "import sys; from maskwright.cli import main; main(sys.argv[1:]); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program, command, schema], capture_output=True).returncode == 0
+
+
+def test_sample(capsys: pytest.CaptureFixture[str], schema: str) -> None:
+    code, out, err = run(capsys, "sample", schema, "-n", "5", "--seed", "3")
+    assert (code, err) == (0, "")
+    assert all(0 <= json.loads(line)["n"] <= 9 for line in out.splitlines())
+    assert len(out.splitlines()) == 5
+    assert run(capsys, "sample", schema, "-n", "5", "--seed", "3")[1] == out
+    texts = run(capsys, "sample", "--regex", "a\n[bc]", "-n", "3", "-z")[1].split("\0")
+    assert {text.replace("c", "b") for text in texts} == {"a\nb", ""}
+    assert run(capsys, "sample", "--choice", "yes, it is", "--choice", "no")[1] in ("yes, it is\n", "no\n")
+    assert run(capsys, "sample", "--regex", "a(b")[0] == 1
+    assert run(capsys, "sample", "--regex", "a", "-n", "-1")[0] == 1
+    for arguments in (["sample"], ["sample", schema, "--regex", "a"]):
+        with pytest.raises(SystemExit) as caught:
+            main(arguments)
+        assert caught.value.code == 2

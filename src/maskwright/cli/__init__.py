@@ -1,4 +1,4 @@
-"""The command line: ``maskwright generate``, ``maskwright check``, ``maskwright demo``."""
+"""The command line: ``maskwright generate``, ``maskwright sample``, ``maskwright check``, ``maskwright demo``."""
 
 from maskwright.cli.command import main
 
