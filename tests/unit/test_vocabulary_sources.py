@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from tokenizers import AddedToken, ByteLevelBPETokenizer, Tokenizer, decoders, models
 
 from maskwright import Vocabulary, VocabularyError
+from mutation import mutated
 
 
 def make_tokenizer() -> Tokenizer:
@@ -214,6 +216,30 @@ def mutants(value: Any) -> list[Any]:
         for i, member in enumerate(value):
             found += [[*value[:i], mutant, *value[i + 1 :]] for mutant in mutants(member)]
     return found
+
+
+@pytest.mark.slow
+def test_ten_thousand_damaged_files(tmp_path: Path) -> None:
+    file, choose, read = save(tmp_path) / "tokenizer.json", random.Random(19), 0
+    whole = json.dumps(json.loads(file.read_text("utf-8"))).encode()
+    for _ in range(10_000):
+        file.write_bytes(mutated(whole, choose))
+        try:
+            Vocabulary.from_tokenizer(file, eos_ids=[0])
+            read += 1
+        except VocabularyError as error:
+            assert str(error)
+    assert 200 < read < 9_000
+
+
+def test_folders_out_of_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(self: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_dir", denied)
+    assert "cannot be read: Permission denied" in str(caught(tmp_path / "model", eos_ids=[0]))
+    monkeypatch.undo()
+    assert "no such file" in str(caught("a\0b", eos_ids=[0]))
 
 
 def test_old_files_without_a_type(tmp_path: Path) -> None:

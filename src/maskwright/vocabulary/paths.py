@@ -50,6 +50,13 @@ def read_path(path: Path) -> Source:
     Raises:
         VocabularyError: it is of another kind, malformed, or cannot be read.
     """
+    try:
+        return _read(path)
+    except OSError as error:  # from a look at a file or folder that is out of reach
+        raise VocabularyError(f"{path} cannot be read: {error.strerror}", location=str(path)) from error
+
+
+def _read(path: Path) -> Source:
     if not path.is_dir():
         if not path.exists():
             hint = "For a model of a hub, load it with transformers.AutoTokenizer first and pass the tokenizer"
