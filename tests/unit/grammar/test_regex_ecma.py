@@ -46,7 +46,7 @@ def test_shared_cases() -> None:
             assert matches(term, text), (pattern, text)
         for text in [t for t in case["reject"] if len(t) < 100]:
             assert not matches(term, text), (pattern, text)
-    assert len(refused) <= 12, refused
+    assert len(refused) == 1, refused  # an unbounded back-reference
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from maskwright.grammar.ir import ANY, Ir, Ranges, chars, merge_ranges, negate_ranges
+from maskwright.grammar.ir import Ir, Ranges, chars, merge_ranges, negate_ranges
 from maskwright.grammar.regex.ast import Anchor, At, Node, Reference, fold, with_children
 from maskwright.grammar.regex.parser import DIGITS, HEX, MAX_COUNT, NOTHING, Parser, of_ranges, single
-from maskwright.grammar.regex.unicode import ASCII_CLASSES, general_category
+from maskwright.grammar.regex.properties import lookup_property
+from maskwright.grammar.regex.unicode import ASCII_CLASSES
 
 _SYNTAX = frozenset("^$\\.*+?()[]{}|/")
 # WhiteSpace and LineTerminator of ECMA-262: 9-13, U+FEFF, U+2028, U+2029 and the general category Zs, spelled out
@@ -289,17 +290,3 @@ def _numbered(node: Node, parts: list[Node], numbers: list[int]) -> Node:
     if isinstance(node, Reference):
         return Reference(numbers[node.number - 1], node.text, node.offset)
     return with_children(node, parts) if parts else node
-
-
-def lookup_property(name: str) -> Ranges | None:
-    r"""The code points of a property as ECMA-262 writes it between the braces of ``\p{..}``."""
-    key, equals, value = name.partition("=")
-    if equals:
-        return general_category(value) if key in ("gc", "General_Category") else None
-    if name == "ASCII":
-        return ((0, 127),)
-    if name == "Any":
-        return ANY.ranges
-    if name == "Assigned":
-        return negate_ranges(general_category("Cn") or ())
-    return general_category(name)

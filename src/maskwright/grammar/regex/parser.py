@@ -256,7 +256,7 @@ class Parser(ABC):
         name = self.text[self.at + 1 : end]
         ranges = lookup(name)
         if ranges is None:
-            hint = r"General categories are known, as \p{L}, \p{Lu}, \p{Letter}"
+            hint = r"Categories, scripts, binary properties are known, as \p{Lu}, \p{Script=Greek}, \p{Alphabetic}"
             raise self.error(rf"\{self.text[offset + 1]}{{{name}}} is not a known property", offset, hint)
         self.at = end + 1
         return ranges

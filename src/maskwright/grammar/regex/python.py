@@ -13,8 +13,9 @@ from typing import ClassVar
 from maskwright.grammar.ir import ANY, Ir, chars, merge_ranges, negate_ranges
 from maskwright.grammar.regex.ast import BOUNDARIES, Anchor, At
 from maskwright.grammar.regex.parser import DIGITS, HEX, NOTHING, of_ranges, single
+from maskwright.grammar.regex.properties import lookup_property
 from maskwright.grammar.regex.python_groups import A, I, M, PythonGroups, S, X
-from maskwright.grammar.regex.unicode import general_category, python_class, python_set
+from maskwright.grammar.regex.unicode import python_class, python_set
 
 _SIMPLE_ESCAPES = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "\\": 92}
 _HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
@@ -100,7 +101,7 @@ class PythonParser(PythonGroups):
         if self.flags & I:
             hint = r"End the flag before it: (?-i:\p{..})"
             raise self.unsupported(rf"\{letter} under the flag i", offset, hint)
-        ranges = self.property(offset, general_category)
+        ranges = self.property(offset, lookup_property)
         return ranges if letter == "p" else negate_ranges(ranges)
 
     def is_octal(self) -> bool:

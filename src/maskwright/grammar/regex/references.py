@@ -177,7 +177,7 @@ class _Expansion:
     def refusal(node: Reference | Conditional, where: str) -> RegexError:
         """The refusal of a reference."""
         what = "back-reference" if isinstance(node, Reference) else "conditional"
-        message = f"the {what} {node.text!r} {where} is not supported in the regex"
+        message = f"the {what} {node.text} {where} is not supported in the regex"
         return RegexError(message, location=f"offset {node.offset}", hint=_OUTSIDE)
 
     # From the innermost repeats and lookarounds outwards.
@@ -233,7 +233,7 @@ class _Expansion:
         else:
             texts = texts_of(group.body)
             if texts is None:
-                raise self.refusal(reference, f"to a group that has not {MOST_TEXTS} short texts at most")
+                raise self.refusal(reference, f"to a group of more than {MOST_TEXTS} texts, or long ones,")
             out += [self.substitute(_through(path, branch(nodes)), number, t) for t, nodes in texts.items()]
         if any(isinstance(n, Branch | Conditional) for n, _ in path):
             out.append(self.substitute(tree, number, None))
