@@ -39,10 +39,10 @@ demo: build ## The packaged model fills a form, a date and a label
 	$(BIN)/maskwright demo
 
 test: build ## The tests, without the slow ones
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow"
 
 test-all: build ## All tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 lint: build ## Style and types
 	$(BIN)/ruff check .

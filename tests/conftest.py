@@ -37,3 +37,29 @@ def shared_data(shared_dir: Path) -> Path:
     if not path.is_dir():
         pytest.skip(f"no shared test data: {path} is not a folder")
     return path
+
+
+# How often each construct occurred in the examples of the laws: counted where they ran, printed at the end.
+_constructs: list[str] = []
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    from laws import coverage
+
+    output = getattr(session.config, "workeroutput", None)  # of a pytest-xdist worker
+    if output is None:
+        _constructs.extend(coverage.table())
+    else:
+        output["constructs"] = coverage.table()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object) -> None:
+    _constructs.extend(getattr(node, "workeroutput", {}).get("constructs", []))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _constructs:
+        terminalreporter.section("constructs in the examples of the laws")
+        for line in _constructs:
+            terminalreporter.write_line(line)

@@ -1,14 +1,15 @@
-"""Prints at the end how often each construct occurred in the examples of the laws."""
+"""The laws run in one process, so that what their generators produced is counted together."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from laws import coverage
+HERE = Path(__file__).parent
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if coverage.examples:
-        terminalreporter.section("constructs in the examples of the laws")
-        for line in coverage.table():
-            terminalreporter.write_line(line)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("laws"))
