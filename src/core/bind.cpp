@@ -2,7 +2,7 @@
 //
 // Locks. A session (a matcher and its forks) has a mutex; it is taken with the GIL held only if it is free, otherwise the
 // GIL is let go first: so a thread that holds it may always get the GIL back to lower nodes. Memo hits run with the GIL held.
-// Whoever may let go of the GIL while holding a lock of the core has a ForkGate::Pass first.
+// Whoever lets go of the GIL has a Gate::Pass first.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -14,7 +14,7 @@
 #include "apply.h"
 #include "batch.h"
 #include "bind_buffer.h"
-#include "bind_fork.h"
+#include "bind_gate.h"
 #include "bind_regex.h"
 #include "machines/array.h"
 #include "machines/choice.h"
@@ -79,7 +79,7 @@ class PyMatcher {
     void unlock() { lock_.unlock(); }
 
    private:
-    mw::ForkGate::Pass pass_;
+    mw::Gate::Pass pass_;
     Claim claim_;
     std::unique_lock<std::mutex> lock_;
   };
@@ -286,7 +286,7 @@ struct Row {
 };
 
 void fill_rows(std::vector<Row>& rows) {
-  const mw::ForkGate::Pass pass;
+  const mw::Gate::Pass pass;
   std::set<PyMatcher*> matchers;
   for (const Row& row : rows) matchers.insert(row.matcher);
   std::list<PyMatcher::Claim> claims;
@@ -343,6 +343,7 @@ void apply_rows(uint64_t data, size_t rows, size_t width, size_t stride, size_t 
   const auto all = buffer.as<const uint32_t>();
   if (buffer.rows() != rows) throw nb::value_error("logits and bitmask differ in their number of rows");
   const size_t words = rows ? all.size() / rows : 0;
+  const mw::Gate::Pass pass;
   nb::gil_scoped_release release;
   for (size_t r = 0; r < rows; ++r) {
     const auto mask = all.subspan(r * words, words);
@@ -410,6 +411,7 @@ void bind_vocab(nb::module_& m) {
           ids.push_back(static_cast<mw::TokenId>(t));
         }
         std::vector<uint8_t> kinds_copy(k.begin(), k.end());
+        const mw::Gate::Pass pass;
         nb::gil_scoped_release release;
         new (self) mw::Vocab(std::move(tokens), std::move(kinds_copy), std::move(ids));
         self->bases().string(mw::TokenTrie::kRoot, 0, false);  // nearly every schema meets these two
@@ -522,7 +524,7 @@ NB_MODULE(_core, m) {
   bind_vocab(m);
   bind_program(m);
   bind_matcher(m);
-  mw::ForkGate::install();
+  mw::Gate::install();
   m.def("fill_batch", &fill_batch, "matchers"_a, "bitmask"_a, "indices"_a, "max_tokens"_a);
   m.def("apply_rows", &apply_rows, "data"_a, "rows"_a, "width"_a, "stride"_a, "item_size"_a, "bitmask"_a, "infinity"_a);
   m.def("pool_size", &mw::pool_size);

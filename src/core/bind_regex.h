@@ -9,7 +9,7 @@
 
 #include "automaton.h"
 #include "bind_buffer.h"
-#include "bind_fork.h"
+#include "bind_gate.h"
 #include "restrict.h"
 
 namespace mw {
@@ -47,7 +47,7 @@ inline int is_empty_within(PyRegex& self, size_t max_states, nb::object check) {
   EmptinessSearch search(self.automaton->dfa(), max_states);
   for (;;) {
     {
-      const ForkGate::Pass pass;
+      const Gate::Pass pass;
       nb::gil_scoped_release release;
       search.run(slice);
     }
@@ -65,6 +65,7 @@ inline void bind_regex(nb::module_& m) {
         std::string error;
         std::shared_ptr<RegexDfa> dfa;
         {
+          const Gate::Pass pass;
           nb::gil_scoped_release release;
           dfa = RegexDfa::from_program(rpn, &error);
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -28,12 +28,12 @@ def write_atomically(place: Path, parts: Iterable[bytes]) -> None:
         OSError: it cannot be written; the old one, if any, is as it was.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(prefix=place.stem, suffix=".tmp", dir=place.parent)
+    scratch = place.parent / f".{secrets.token_hex(8)}.tmp"  # mkstemp's would be for the user's eyes only
     try:
-        with os.fdopen(handle, "wb") as file:
+        with scratch.open("xb") as file:
             file.writelines(parts)
-        Path(scratch).replace(place)
+        scratch.replace(place)
     except BaseException:
         with contextlib.suppress(OSError):
-            Path(scratch).unlink()
+            scratch.unlink()
         raise

@@ -16,7 +16,7 @@ def interruptible(work: Callable[[], T], check: Callable[[], object] | None = No
     """Calls `work`, which lets go of the GIL, so that this thread can be interrupted meanwhile.
 
     Python handles signals in the main thread, between two of its own instructions; so there the work is done by another
-    thread. What that one is doing when the wait ends early is finished and dropped.
+    thread. What that one is doing when the wait ends early is finished and dropped, at the latest before exit.
 
     Args:
         work: has no effect but its result.
@@ -36,7 +36,7 @@ def interruptible(work: Callable[[], T], check: Callable[[], object] | None = No
         except BaseException as error:  # handed on below, whatever it is
             errors.append(error)
 
-    thread = threading.Thread(target=run, name="maskwright-core", daemon=True)
+    thread = threading.Thread(target=run, name="maskwright-core")
     thread.start()
     while thread.is_alive():
         thread.join(_SLICE)
