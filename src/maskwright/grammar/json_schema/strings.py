@@ -50,10 +50,11 @@ def format_ir(name: str, typed: bool) -> Ir | None:
     return _typed_format(name) if typed and name in _TYPED else formats.format_ir(name)
 
 
-# What pydantic's parsers take of a format: no year 0, no leap second, no duration over 999,999,999 days.
+# What pydantic's parsers take of a format: no year 0, no leap second, no duration over 999,999,999
+# days, or with 2**32 seconds or more in its time part.
 _TYPED = frozenset({"date", "time", "date-time", "duration"})
 _TIME = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
-_SHORT = r"P([0-9]{1,6}Y)?([0-9]{1,7}M)?([0-9]{1,7}W)?([0-9]{1,8}D)?(T([0-9]{1,9}H)?([0-9]{1,9}M)?([0-9]{1,9}S)?)?"
+_SHORT = r"P([0-9]{1,6}Y)?([0-9]{1,7}M)?([0-9]{1,7}W)?([0-9]{1,8}D)?(T([0-9]{1,6}H)?([0-9]{1,7}M)?([0-9]{1,7}S)?)?"
 
 
 @lru_cache(maxsize=len(_TYPED))
