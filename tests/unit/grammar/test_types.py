@@ -195,3 +195,14 @@ def test_whatever_the_masks_let_through_parses(target: Any, numbers: Any) -> Non
     for seed in range(12):
         text = walk(compiled, random.Random(seed))
         constraint.parse(text)
+
+
+@pytest.mark.parametrize("name", ["HttpUrl", "AnyUrl", "FileUrl", "WebsocketUrl"])
+def test_urls_that_are_generated_parse(name: str) -> None:
+    import pydantic
+
+    import maskwright as mw
+
+    target = getattr(pydantic, name)
+    for text in mw.sample(mw.JsonSchema(target), 60, seed=1):
+        pydantic.TypeAdapter(target).validate_json(text)
