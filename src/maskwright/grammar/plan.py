@@ -8,6 +8,7 @@ matcher reaches them, and cannot fail.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -45,8 +46,12 @@ class CompileLimits:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise TypeError(f"CompileLimits.{name} is a number, not {type(value).__name__}")
+            if isinstance(value, float) and name != "seconds":
+                raise TypeError(f"CompileLimits.{name} is a whole number, not {value!r}")
             if not value > 0:
                 raise ValueError(f"CompileLimits.{name} is positive, not {value!r}")
+            if isinstance(value, int) and value > sys.maxsize:
+                raise ValueError(f"CompileLimits.{name} is at most {sys.maxsize}, not {value!r}")
 
 
 class Cancel(Protocol):

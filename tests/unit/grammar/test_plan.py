@@ -42,13 +42,13 @@ def test_a_constraint_needs_both_methods() -> None:
         Constraint()  # type: ignore[abstract]
 
 
-@pytest.mark.parametrize("wrong", [{"seconds": 0}, {"states": -1}, {"depth": 0}, {"nodes": float("nan")}])
+@pytest.mark.parametrize("wrong", [{"seconds": 0}, {"states": -1}, {"depth": 0}, {"seconds": float("nan")}])
 def test_limits_are_positive(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="positive"):
         CompileLimits(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"seconds": "1"}, {"states": True}, {"nodes": None}])
+@pytest.mark.parametrize("wrong", [{"seconds": "1"}, {"states": True}, {"nodes": None}, {"depth": 1e6}])
 def test_limits_are_numbers(wrong: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="number"):
         CompileLimits(**wrong)
@@ -91,3 +91,16 @@ def test_root_plan() -> None:
     assert calls == [(0, [b"x"])] and plan.whitespace == 0 and len(plan.report) == 0
     with pytest.raises(AssertionError):
         plan.lower(program, 1)
+
+
+def test_limits_are_what_the_core_can_count_to() -> None:
+    with pytest.raises(ValueError, match="at most"):
+        CompileLimits(states=2**63)
+
+
+def test_a_closed_budget_has_no_end() -> None:
+    cancel = threading.Event()
+    budget = Budget(CompileLimits(seconds=1e-9), cancel)
+    budget.close()
+    cancel.set()
+    budget.check("/a")
