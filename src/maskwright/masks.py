@@ -91,7 +91,7 @@ def apply_bitmask_(logits: torch.Tensor, bitmask: Any) -> torch.Tensor:
 
     Args:
         logits: float tensor of shape ``(rows, width)`` or ``(width,)``, on any device.
-        bitmask: int32, shape ``(rows, words)`` or ``(words,)``: numpy or tensor; on another device than the CPU a tensor
+        bitmask: int32, shape ``(rows, words)`` or ``(words,)``: numpy or tensor; off the CPU a tensor
             there avoids a copy.
     """
     import torch
