@@ -43,27 +43,60 @@ def replay_text(data: bytes, spelled: CompiledGrammar, compiled: CompiledGrammar
     """How far a text is allowed, by the bytes and, where there is one, by a vocabulary."""
     matcher = spelled.matcher()
     count = matcher.accept_tokens(data)
+    ok, can_end = count == len(data), matcher.is_accepting
     if compiled is not None and not compiled.vocabulary.is_byte_complete:
-        spelt = _longest(compiled.matcher(), data[:count])
+        spelt, can_end = _spell(compiled, data[:count])
         if spelt < count:
-            at = _between(data, spelt)
-            return Stop(data, at, False, False, why=_UNSPELLED)
-    ok = count == len(data)
-    return Stop(data, _between(data, count), ok, ok and matcher.is_accepting)
+            return Stop(data, _between(data, spelt), False, False, why=_UNSPELLED)
+    return Stop(data, _between(data, count), ok, ok and can_end)
 
 
-def _longest(matcher: Matcher, data: bytes) -> int:
-    """The length of the longest beginning that is allowed; all shorter ones are too."""
-    if matcher.fork().accept_text(data):
-        return len(data)
-    low, high = 0, len(data)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if matcher.fork().accept_text(data[:middle]):
-            low = middle
-        else:
-            high = middle
-    return low
+def _spell(compiled: CompiledGrammar, data: bytes) -> tuple[int, bool]:
+    """How far tokens that are allowed spell a text, and whether it may end there."""
+    pieces, by_lead = _index(compiled.vocabulary)
+    longest = max(map(len, pieces))
+    matchers = {0: compiled.matcher()}  # by bytes that whole tokens have spelled
+    for at in range(len(data)):
+        if at not in matchers:
+            continue
+        for end in range(at + 1, min(at + longest, len(data)) + 1):
+            token = pieces.get(data[at:end])
+            if token is not None and end not in matchers:
+                after = matchers[at].fork()
+                if after.accept(token):
+                    matchers[end] = after
+        matchers.pop(at - longest, None)
+    furthest = max(matchers)
+    can_end = furthest == len(data) and matchers[furthest].is_accepting
+    for at in sorted(matchers, reverse=True):  # a token that goes on otherwise may share some bytes more
+        if at < len(data):
+            furthest = max(furthest, _shared(matchers[at], data[at : at + longest], by_lead, furthest - at) + at)
+    return furthest, can_end
+
+
+def _shared(matcher: Matcher, rest: bytes, by_lead: dict[int, dict[bytes, int]], least: int) -> int:
+    """The most bytes, if over `least`, that the text shares with the start of an allowed token."""
+    shared = sorted(((_common(piece, rest), piece) for piece in by_lead.get(rest[0], ())), reverse=True)
+    for same, piece in shared:
+        if same <= least:
+            break
+        if matcher.fork().accept(by_lead[rest[0]][piece]):
+            return same
+    return 0
+
+
+def _index(vocabulary: Vocabulary) -> tuple[dict[bytes, int], dict[int, dict[bytes, int]]]:
+    """An id of every text token by its bytes, and the same by the first byte."""
+    by_lead: dict[int, dict[bytes, int]] = {}
+    for token, (piece, kind) in enumerate(zip(vocabulary.tokens, vocabulary.kinds, strict=True)):
+        if kind == 0:
+            by_lead.setdefault(piece[0], {})[piece] = token
+    return {piece: token for part in by_lead.values() for piece, token in part.items()}, by_lead
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """The number of bytes at the start that are the same."""
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def _between(data: bytes, at: int) -> int:
