@@ -103,11 +103,7 @@ def compile_many(
         VocabularyError: as `compile`.
         TypeError: an item is no constraint; nothing was compiled then.
     """
-    if errors not in ("raise", "collect"):
-        raise ValueError(f"errors is 'raise' or 'collect', not {errors!r}")
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads is positive, not {threads}")
-    items = _checked(constraints)
+    items = _checked(constraints, errors, threads)
     unique = list(dict.fromkeys(items))
     done: dict[Constraint, CompiledGrammar | ConstraintError] = {}
 
@@ -130,7 +126,11 @@ def compile_many(
     return [done[item] for item in items]
 
 
-def _checked(constraints: Iterable[Constraint]) -> list[Constraint]:
+def _checked(constraints: Iterable[Constraint], errors: str, threads: int | None) -> list[Constraint]:
+    if errors not in ("raise", "collect"):
+        raise ValueError(f"errors is 'raise' or 'collect', not {errors!r}")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads is positive, not {threads}")
     items = list(constraints)
     for at, item in enumerate(items):
         if not isinstance(item, Constraint):
