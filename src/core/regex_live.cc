@@ -58,7 +58,6 @@ Life LiveSearch::pursue(LiveQuest& quest, ExprId e, size_t max_states, std::chro
   if (quest.visits.empty()) visit(quest, e, 0);
   while (!quest.queue.empty()) {
     if (quest.expanded >= max_states) return Life::kUnknown;
-    if (timed && Clock::now() - start > slice) return Life::kUnknown;
     ++quest.expanded;
     std::pop_heap(quest.queue.begin(), quest.queue.end(), std::greater<>());
     const uint32_t order = quest.queue.back().second;
@@ -72,6 +71,7 @@ Life LiveSearch::pursue(LiveQuest& quest, ExprId e, size_t max_states, std::chro
       }
       if (pool_[d].life == Life::kUnknown) visit(quest, d, depth);
     }
+    if (timed && !quest.queue.empty() && Clock::now() - start > slice) return Life::kUnknown;
   }
   for (const LiveQuest::Visit& v : quest.visits) pool_.set_life(v.expr, Life::kDead);
   return Life::kDead;

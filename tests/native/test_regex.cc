@@ -337,6 +337,13 @@ void check_random(Rng& rng, int number) {
   const bool some = dfa->start() != 0;
   CHECK(dfa->is_empty_within(100000) == (some ? 0 : 1), "is_empty");
   CHECK(compile(program_of(tree))->is_empty_within(100000) == (some ? 0 : 1), "is_empty asked first");
+  const auto other = compile(program_of(tree));
+  mw::EmptinessSearch slices(*other, 100000);
+  for (uint32_t c = 'a'; !slices.verdict(); c = c == 'c' ? 'a' : c + 1) {
+    slices.run(std::chrono::nanoseconds(0));
+    if (!slices.verdict() && c == 'b') other->next(other->start(), c);  // others search the same automaton in between
+  }
+  CHECK(*slices.verdict() == (some ? 0 : 1), "is_empty in slices");
 }
 
 void test_random() {
