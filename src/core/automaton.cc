@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
+#include <queue>
 #include <unordered_set>
 
 namespace mw {
@@ -101,7 +103,7 @@ Automaton::PerVocab& Automaton::per_vocab(const Vocab& vocab, Transport transpor
   for (auto& p : per_vocab_)
     if (p->vocab == vocab.serial() && p->transport == transport) return *p;
   per_vocab_.push_back(std::make_unique<PerVocab>(
-      PerVocab{vocab.serial(), transport, std::make_unique<RegexBases>(*dfa_, transport), {}}));
+      PerVocab{vocab.serial(), transport, std::make_unique<RegexBases>(*dfa_, transport), {}, {}, true}));
   return *per_vocab_.back();
 }
 
@@ -112,211 +114,243 @@ RegexBases& Automaton::bases(const Vocab& vocab, Transport transport) {
 
 namespace {
 
-// The graph of single tokens around a state, and the distances to an end in it.
+// Bytes that spell some character of a class, of which the smallest is known: those of a vocabulary without every byte may
+// lack that one and have another.
+uint32_t bytes_of(const RegexDfa::Successor& s, bool every_byte) {
+  return std::max(json_bytes(s.code_point), every_byte ? 1u : 4u);
+}
+
+// The graph around a state whose edges are single tokens and, between characters, characters spelled by bytes; and the
+// distances to an end in it.
 class FinishSearch {
  public:
-  FinishSearch(OneToken& tokens, std::unordered_map<uint64_t, uint32_t>& known) : tokens_(tokens), known_(known) {}
+  FinishSearch(Vocab& vocab, RegexDfa& dfa, Transport transport, std::unordered_map<uint64_t, uint32_t>& known)
+      : tokens_(vocab, dfa, transport), dfa_(dfa), raw_(transport == Transport::Raw),
+        every_byte_(vocab.is_byte_complete()), known_(known) {}
 
-  // False: more than `most` states lie between characters. States inside a character come last, and are left out past
-  // that number: then the costs are upper bounds, though still those of a witness.
-  template <class IsEnd>
-  bool explore(uint64_t from, size_t most, IsEnd is_end) {
-    std::deque<uint64_t> whole, cut;
-    seen_.insert(from);
-    whole.push_back(from);
-    while (!whole.empty() || (!cut.empty() && order_.size() < most)) {
-      if (order_.size() >= most) return false;
-      auto& queue = whole.empty() ? cut : whole;
-      const uint64_t at = queue.front();
-      queue.pop_front();
-      order_.push_back(at);
-      for (uint64_t next : tokens_.ends(static_cast<DfaState>(at >> kSubBits), static_cast<Sub>(at & kSubMask))) {
-        before_[next].push_back(at);
-        if (!seen_.insert(next).second) continue;
-        const auto old = known_.find(next);
-        if (is_end(next)) cost_[next] = 0;
-        else if (old != known_.end()) cost_[next] = old->second;
-        else ((next & kSubMask) == 0 ? whole : cut).push_back(next);
+  // False: more than `most` states lie between characters. If those inside characters are more than that, or not asked for,
+  // they are left out again (`complete` says so): a part of them would not have costs that every token lowers.
+  bool explore(uint64_t from, size_t most, bool inside) {
+    complete_ = true;
+    meet(from);
+    for (size_t between = 0, cut = 0; !between_.empty() || !inside_.empty();) {
+      if (!between_.empty()) {
+        if (++between > most) return false;
+        expand(take(between_), inside);
+      } else if (inside && ++cut <= most) {
+        expand(take(inside_), inside);
+      } else {
+        complete_ = false;
+        break;
       }
     }
     return true;
   }
+  bool complete() const { return complete_; }
 
-  // Backward from the ends, in order of cost (known costs differ, so by buckets).
+  // Backward from the ends (Dijkstra's algorithm).
   void settle() {
-    for (const auto& [k, c] : cost_) put(k, c);
-    for (uint32_t c = 0; c < buckets_.size(); ++c)
-      for (size_t i = 0; i < buckets_[c].size(); ++i) relax(buckets_[c][i], c);
+    for (const auto& [k, c] : cost_)
+      if (c < kNoCost) queue_.emplace(c, k);
+    while (!queue_.empty()) {
+      const auto [c, k] = queue_.top();
+      queue_.pop();
+      if (cost_[k] == c) relax(k, c);
+    }
     for (uint64_t k : order_) {
+      if (!settles(k)) continue;
       const auto it = cost_.find(k);
-      if ((k & kSubMask) != 0) continue;  // looked into for its successors; its own cost may be short of some
       known_[k] = it == cost_.end() ? kNoCost : it->second;
     }
   }
 
  private:
-  void put(uint64_t k, uint32_t c) {
-    if (c >= kNoCost) return;
-    if (buckets_.size() <= c) buckets_.resize(c + 1);
-    buckets_[c].push_back(k);
+  struct Edge {
+    uint64_t from;
+    uint32_t cost;
+  };
+  bool settles(uint64_t k) const { return complete_ || (k & kSubMask) == 0; }
+  static uint64_t take(std::deque<uint64_t>& queue) {
+    const uint64_t k = queue.front();
+    queue.pop_front();
+    return k;
+  }
+  bool is_end(uint64_t k) const {
+    return k == kFinished || (raw_ && (k & kSubMask) == 0 && dfa_.accepting(static_cast<DfaState>(k >> kSubBits)));
+  }
+  void meet(uint64_t k) {
+    if (!seen_.insert(k).second) return;
+    const auto old = known_.find(k);
+    if (is_end(k)) cost_[k] = 0;
+    else if (old != known_.end()) cost_[k] = old->second;
+    else ((k & kSubMask) == 0 ? between_ : inside_).push_back(k);
+  }
+  // Accepting states of raw text cost nothing and are not looked into, so a long optional tail is free.
+  void expand(uint64_t at, bool inside) {
+    order_.push_back(at);
+    const auto state = static_cast<DfaState>(at >> kSubBits);
+    for (uint64_t next : tokens_.ends(state, static_cast<Sub>(at & kSubMask))) {
+      if (!inside && next != kFinished && (next & kSubMask) != 0) {
+        complete_ = false;
+        continue;
+      }
+      before_[next].push_back({at, 1});
+      meet(next);
+    }
+    if ((at & kSubMask) != 0) return;
+    dfa_.successors(state, successors_);
+    for (const auto& s : successors_) {
+      before_[key_of(s.next, 0)].push_back({at, bytes_of(s, every_byte_)});
+      meet(key_of(s.next, 0));
+    }
   }
   void relax(uint64_t k, uint32_t c) {
-    if (cost_[k] != c) return;
-    for (uint64_t p : before_[k]) {
-      const auto it = cost_.find(p);
-      if (it != cost_.end() && it->second <= c + 1) continue;
-      cost_[p] = c + 1;
-      put(p, c + 1);
+    for (const Edge& e : before_[k]) {
+      const uint32_t cost = add_cost(c, e.cost);
+      const auto it = cost_.find(e.from);
+      if (!settles(e.from) || cost >= kNoCost || (it != cost_.end() && it->second <= cost)) continue;
+      cost_[e.from] = cost;
+      queue_.emplace(cost, e.from);
     }
   }
 
-  OneToken& tokens_;
+  OneToken tokens_;
+  RegexDfa& dfa_;
+  bool raw_, every_byte_;
+  bool complete_ = true;
   std::unordered_map<uint64_t, uint32_t>& known_;
-  std::unordered_map<uint64_t, std::vector<uint64_t>> before_;  // successor -> predecessors
+  std::unordered_map<uint64_t, std::vector<Edge>> before_;  // by successor
   std::unordered_map<uint64_t, uint32_t> cost_;
   std::unordered_set<uint64_t> seen_;
   std::vector<uint64_t> order_;
-  std::vector<std::vector<uint64_t>> buckets_;
+  std::deque<uint64_t> between_, inside_;  // states yet to be looked into
+  std::vector<RegexDfa::Successor> successors_;
+  std::priority_queue<std::pair<uint32_t, uint64_t>, std::vector<std::pair<uint32_t, uint64_t>>, std::greater<>> queue_;
 };
-
-// Bytes that finish a partial escape whatever it becomes.
-uint32_t most_bytes_to_finish(Sub sub) {
-  if (sub_mode(sub) == Mode::Backslash) return 11;
-  const uint32_t digits = sub_payload(sub) >> 12;
-  if (sub_mode(sub) == Mode::Hex && digits < 2) return 4 - digits + 6;
-  return bytes_to_finish(sub);
-}
 
 }  // namespace
 
 uint32_t Automaton::finish_tokens(Vocab& vocab, Transport transport, DfaState state, Sub sub) {
-  if (transport == Transport::Raw) {
-    if (sub == 0 && dfa_->accepting(state)) return 0;
-  } else if (sub != 0) {  // byte by byte: whole tokens would seldom do better, and the states are many
-    uint32_t after = widest_finish();
-    const std::scoped_lock lock(mutex_);
-    if (after >= kNoCost) after = dearest_successor(state);
-    return add_cost(most_bytes_to_finish(sub) + 1, after);
-  }
   const std::scoped_lock lock(mutex_);
-  return sub == 0 ? search_finish(vocab, transport, state) : finish_character(vocab, state, sub);
+  return finish(per_vocab(vocab, transport), vocab, state, sub);
 }
 
-// Accepting states cost nothing and are not looked into, so a long optional tail is free. Every state that was looked into
-// is settled.
-uint32_t Automaton::search_finish(Vocab& vocab, Transport transport, DfaState state) {
-  auto& known = per_vocab(vocab, transport).finish;
-  const uint64_t from = key_of(state, 0);
-  if (const auto it = known.find(from); it != known.end()) return it->second;
-  const auto is_end = [&](uint64_t k) {
-    if (k == kFinished) return true;
-    return transport == Transport::Raw && (k & kSubMask) == 0 && dfa_->accepting(static_cast<DfaState>(k >> kSubBits));
-  };
-  OneToken tokens(vocab, *dfa_, transport);
-  FinishSearch search(tokens, known);
-  if (too_wide_ || !search.explore(from, kMaxSearch, is_end)) {
-    too_wide_ = true;  // one long search is enough
-    return known[from] = add_cost(shortest_bytes(state), transport == Transport::Raw ? 0 : 1);
+uint32_t Automaton::finish(PerVocab& here, Vocab& vocab, DfaState state, Sub sub) {
+  const bool raw = here.transport == Transport::Raw;
+  if (raw && sub == 0 && dfa_->accepting(state)) return 0;
+  const uint64_t key = key_of(state, sub);
+  const bool may_be_escape = here.transport == Transport::JsonAny && sub_mode(sub) >= Mode::Backslash;
+  auto it = here.finish.find(key);
+  if (it == here.finish.end() && !may_be_escape) {  // the search knows no escapes but those that must be
+    search_finish(here, vocab, key);
+    it = here.finish.find(key);
   }
+  if (may_be_escape) return std::min(finish_character(here, vocab, state, sub), it == here.finish.end() ? kNoCost : it->second);
+  if (it != here.finish.end()) return it->second;
+  if (sub != 0) return finish_character(here, vocab, state, sub);
+  return here.finish[key] = add_cost(shortest_bytes(state, vocab.is_byte_complete()), raw ? 0 : 1);
+}
+
+// Settles the state and all that it leads to, if they are not too many.
+void Automaton::search_finish(PerVocab& here, Vocab& vocab, uint64_t from) {
+  const bool inside = (from & kSubMask) != 0;
+  if (too_wide_ || (inside && !here.searches_inside)) return;
+  FinishSearch search(vocab, *dfa_, here.transport, here.finish);
+  too_wide_ = !search.explore(from, kMaxSearch, here.searches_inside);  // one long search is enough
+  if (too_wide_) return;
+  here.searches_inside = here.searches_inside && search.complete();
   search.settle();
-  return known[from];
+}
+
+// Inside a character: its bytes, and on from behind it.
+uint32_t Automaton::finish_character(PerVocab& here, Vocab& vocab, DfaState state, Sub sub) {
+  const uint64_t key = key_of(state, sub);
+  if (const auto it = here.characters.find(key); it != here.characters.end()) return it->second;
+  uint32_t best = kNoCost;
+  std::vector<DfaState> next;
+  each_finish(sub, here.transport == Transport::JsonAny, [&](uint32_t lo, uint32_t hi, uint32_t bytes) {
+    dfa_->successors_in(state, lo, hi, next);
+    for (DfaState to : next) best = std::min(best, add_cost(bytes, finish(here, vocab, to, 0)));
+  });
+  return here.characters[key] = best;
 }
 
 // Bytes of one of the shortest texts, in characters, that match from here: down the syntactic lengths, which are exact where
 // the expression has no intersection or complement. kNoCost where they are not. One way down is followed, not all.
-uint32_t Automaton::shortest_bytes(DfaState state) {
+uint32_t Automaton::shortest_bytes(DfaState state, bool every_byte) {
+  if (dfa_->min_length(state) > kMaxWalk) return kNoCost;
+  auto& shortest = by_bytes_[every_byte].shortest;
   std::vector<std::pair<DfaState, uint32_t>> path;  // with the bytes of the character after it
   std::vector<RegexDfa::Successor> next;
   DfaState at = state;
-  while (!shortest_.contains(at)) {
+  while (!shortest.contains(at)) {
     if (dfa_->accepting(at)) {
-      shortest_[at] = 0;
+      shortest[at] = 0;
       break;
     }
     dfa_->successors(at, next);
     const RegexDfa::Successor* best = nullptr;
     for (const auto& s : next)
       if (dfa_->min_length(s.next) == dfa_->min_length(at) - 1 &&
-          (best == nullptr || json_bytes(s.code_point) < json_bytes(best->code_point)))
+          (best == nullptr || bytes_of(s, every_byte) < bytes_of(*best, every_byte)))
         best = &s;
     if (best == nullptr) {
-      shortest_[at] = kNoCost;
+      shortest[at] = kNoCost;
       break;
     }
-    path.emplace_back(at, json_bytes(best->code_point));
+    path.emplace_back(at, bytes_of(*best, every_byte));
     at = best->next;
   }
-  uint32_t cost = shortest_[at];
+  uint32_t cost = shortest[at];
   for (; !path.empty(); path.pop_back()) {
     cost = add_cost(cost, path.back().second);
-    shortest_[path.back().first] = cost;
+    shortest[path.back().first] = cost;
   }
-  return shortest_[state];
+  return shortest[state];
 }
 
-uint32_t Automaton::dearest_successor(DfaState state) {
+uint32_t Automaton::widest_finish(const Vocab& vocab) {
+  ByBytes& here = by_bytes_[vocab.is_byte_complete()];
+  std::call_once(here.explored, [&] { here.widest = explore_bytes(vocab.is_byte_complete()); });
+  return here.widest;
+}
+
+uint32_t Automaton::explore_bytes(bool every_byte) {
+  std::vector<DfaState> order{dfa_->start()};
+  std::unordered_map<DfaState, uint32_t> index{{dfa_->start(), 0}};
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> before(1);  // (predecessor, bytes)
   std::vector<RegexDfa::Successor> next;
-  dfa_->successors(state, next);
-  uint32_t most = 0;
-  for (const auto& s : next) most = std::max(most, shortest_bytes(s.next));
-  return most;
-}
-
-// Raw text, inside a character: one token, and on from where it ends.
-uint32_t Automaton::finish_character(Vocab& vocab, DfaState state, Sub sub) {
-  auto& known = per_vocab(vocab, Transport::Raw).finish;
-  const uint64_t from = key_of(state, sub);
-  if (const auto it = known.find(from); it != known.end()) return it->second;
-  uint32_t best = kNoCost;
-  for (uint64_t end : OneToken(vocab, *dfa_, Transport::Raw).ends(state, sub)) {
-    const auto to = static_cast<DfaState>(end >> kSubBits);
-    const auto rest = static_cast<Sub>(end & kSubMask);
-    const bool done = rest == 0 && dfa_->accepting(to);
-    const uint32_t cost = done ? 0 : rest == 0 ? search_finish(vocab, Transport::Raw, to) : finish_character(vocab, to, rest);
-    best = std::min(best, add_cost(1, cost));
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (order.size() > kMaxSearch) return kNoCost;
+    dfa_->successors(order[i], next);
+    for (const auto& s : next) {
+      const auto [it, fresh] = index.try_emplace(s.next, static_cast<uint32_t>(order.size()));
+      if (fresh) {
+        order.push_back(s.next);
+        before.emplace_back();
+      }
+      before[it->second].emplace_back(static_cast<uint32_t>(i), bytes_of(s, every_byte));
+    }
   }
-  return known[from] = best;
-}
-
-uint32_t Automaton::widest_finish() {
-  std::call_once(explored_, [&] {
-    std::vector<DfaState> order{dfa_->start()};
-    std::unordered_map<DfaState, uint32_t> index{{dfa_->start(), 0}};
-    std::vector<std::vector<std::pair<uint32_t, uint32_t>>> before(1);  // (predecessor, bytes)
-    std::vector<RegexDfa::Successor> next;
-    for (size_t i = 0; i < order.size(); ++i) {
-      if (order.size() > kMaxSearch) return;
-      dfa_->successors(order[i], next);
-      for (const auto& s : next) {
-        const auto [it, fresh] = index.try_emplace(s.next, static_cast<uint32_t>(order.size()));
-        if (fresh) {
-          order.push_back(s.next);
-          before.emplace_back();
-        }
-        before[it->second].emplace_back(static_cast<uint32_t>(i), json_bytes(s.code_point));
+  std::vector<uint32_t> cost(order.size(), kNoCost);
+  std::vector<std::vector<uint32_t>> buckets(1);
+  for (uint32_t i = 0; i < order.size(); ++i)
+    if (dfa_->accepting(order[i])) {
+      cost[i] = 0;
+      buckets[0].push_back(i);
+    }
+  for (uint32_t c = 0; c < buckets.size(); ++c)
+    for (size_t k = 0; k < buckets[c].size(); ++k) {
+      const uint32_t i = buckets[c][k];
+      if (cost[i] != c) continue;
+      for (const auto& [p, bytes] : before[i]) {
+        if (cost[p] <= c + bytes) continue;
+        cost[p] = c + bytes;
+        if (buckets.size() <= cost[p]) buckets.resize(cost[p] + 1);
+        buckets[cost[p]].push_back(p);
       }
     }
-    std::vector<uint32_t> cost(order.size(), kNoCost);
-    std::vector<std::vector<uint32_t>> buckets(1);
-    for (uint32_t i = 0; i < order.size(); ++i)
-      if (dfa_->accepting(order[i])) {
-        cost[i] = 0;
-        buckets[0].push_back(i);
-      }
-    for (uint32_t c = 0; c < buckets.size(); ++c)
-      for (size_t k = 0; k < buckets[c].size(); ++k) {
-        const uint32_t i = buckets[c][k];
-        if (cost[i] != c) continue;
-        for (const auto& [p, bytes] : before[i]) {
-          if (cost[p] <= c + bytes) continue;
-          cost[p] = c + bytes;
-          if (buckets.size() <= cost[p]) buckets.resize(cost[p] + 1);
-          buckets[cost[p]].push_back(p);
-        }
-      }
-    widest_ = *std::max_element(cost.begin(), cost.end());
-  });
-  return widest_;
+  return *std::max_element(cost.begin(), cost.end());
 }
 
 }  // namespace mw

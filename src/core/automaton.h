@@ -22,34 +22,43 @@ class Automaton {
   RegexBases& bases(const Vocab& vocab, Transport transport);
 
   // Fewest tokens from a state (with `sub` of a character read) to the end of a match; inside a JSON string the closing
-  // quote included. Exact for raw text: a search over the states before the first accepting ones. Past kMaxSearch states
-  // an upper bound by the shortest text, byte by byte.
+  // quote included. Every cost is that of a witness each of whose tokens lowers it by one or more. The least there is, by a
+  // search over the states before the first accepting ones, where they are few. With more than kMaxSearch of those inside
+  // characters, tokens that join one character's end to another's beginning are left out; with as many between characters
+  // it is the bytes of a shortest text. kNoCost where not even that can be said.
   uint32_t finish_tokens(Vocab& vocab, Transport transport, DfaState state, Sub sub);
   // No state between characters needs more bytes than this to finish (characters that JSON must escape counted as
   // escapes, no closing quote); kNoCost where there are too many states to look at.
-  uint32_t widest_finish();
+  uint32_t widest_finish(const Vocab& vocab);
 
  private:
   static constexpr size_t kMaxSearch = 2000;
+  static constexpr int64_t kMaxWalk = 100'000;  // characters
   struct PerVocab {
     uint64_t vocab;
     Transport transport;
     std::unique_ptr<RegexBases> bases;
-    std::unordered_map<uint64_t, uint32_t> finish;  // by state << 20 | sub
+    std::unordered_map<uint64_t, uint32_t> finish;      // by state << 20 | sub
+    std::unordered_map<uint64_t, uint32_t> characters;  // likewise, inside a character that is finished byte by byte
+    bool searches_inside = true;                        // the states inside characters were few so far
   };
-  uint32_t search_finish(Vocab& vocab, Transport transport, DfaState state);
-  uint32_t finish_character(Vocab& vocab, DfaState state, Sub sub);
-  uint32_t shortest_bytes(DfaState state);
-  uint32_t dearest_successor(DfaState state);
+  struct ByBytes {  // costs in bytes
+    std::once_flag explored;
+    uint32_t widest = kNoCost;
+    std::unordered_map<DfaState, uint32_t> shortest;
+  };
+  uint32_t finish(PerVocab& here, Vocab& vocab, DfaState state, Sub sub);
+  void search_finish(PerVocab& here, Vocab& vocab, uint64_t from);
+  uint32_t finish_character(PerVocab& here, Vocab& vocab, DfaState state, Sub sub);
+  uint32_t shortest_bytes(DfaState state, bool every_byte);
+  uint32_t explore_bytes(bool every_byte);
   PerVocab& per_vocab(const Vocab& vocab, Transport transport);
 
   std::shared_ptr<RegexDfa> dfa_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<PerVocab>> per_vocab_;
-  std::unordered_map<DfaState, uint32_t> shortest_;
   bool too_wide_ = false;
-  std::once_flag explored_;
-  uint32_t widest_ = kNoCost;
+  ByBytes by_bytes_[2];  // [1] where every byte is a token
 };
 
 }  // namespace mw

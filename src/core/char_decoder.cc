@@ -178,6 +178,28 @@ uint32_t json_bytes(uint32_t code_point) {
   return code_point < 0x80 ? 1 : code_point < 0x800 ? 2 : code_point < 0x10000 ? 3 : 4;
 }
 
+Sub representative(Sub sub, bool any_escapes) {
+  const Mode mode = sub_mode(sub);
+  const uint32_t p = sub_payload(sub);
+  switch (mode) {
+    case Mode::Utf8Need1: return make_sub(mode, 2);
+    case Mode::Utf8Need2: return p == 0 || p == 0x0d ? sub : make_sub(mode, p < 16 ? 1 : 16);
+    case Mode::Utf8Need3: return p == 0 || p == 4 ? sub : make_sub(mode, 1);
+    case Mode::Hex: {
+      if (!any_escapes) return sub;
+      const uint32_t digits = p >> 12, value = p & 0xfffu;
+      if (digits == 0) return sub;
+      const uint32_t low = digits == 1 ? 0xdu : digits == 2 ? 0xd8u : 0xd80u, high = digits == 1 ? 0xdu : digits == 2 ? 0xdbu : 0xdbfu;
+      return make_sub(mode, (digits << 12) | (value >= low && value <= high ? low : 0));
+    }
+    case Mode::LowSurrogate: {
+      const uint32_t at = p & 0x7fu;
+      return make_sub(mode, at < 4 ? at : at < 8 ? 4u : 8u);
+    }
+    default: return sub;
+  }
+}
+
 int encode_utf8(uint32_t cp, uint8_t out[4]) {
   const auto byte = [](uint32_t v) { return static_cast<uint8_t>(v); };
   if (cp < 0x80) {

@@ -94,6 +94,9 @@ void each_finish(Sub sub, bool any_escapes, F f) {
 // Bytes of a character inside a JSON string, escaped only where it must be.
 uint32_t json_bytes(uint32_t code_point);
 
+// A partial character from which the same bytes go on, among a few dozen: for where it does not matter which it becomes.
+Sub representative(Sub sub, bool any_escapes);
+
 // UTF-8 of a code point; returns the number of bytes.
 int encode_utf8(uint32_t cp, uint8_t out[4]);
 

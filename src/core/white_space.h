@@ -31,7 +31,7 @@ inline uint32_t next_space(Whitespace policy, uint32_t state, uint8_t b) {
 inline bool space_may_follow(Whitespace policy, uint32_t state) {
   if (policy == Whitespace::Compact || state == kSpaceOver) return false;
   if (policy == Whitespace::Any) return true;
-  return state != 1 && state != 2 + 2 * (kMaxBlanks + 1) - 1;
+  return state == 0 || (state > 1 && (state - 2) % (kMaxBlanks + 1) < kMaxBlanks);
 }
 
 }  // namespace mw

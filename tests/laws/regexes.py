@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-
-from hypothesis import strategies as st
 
 from laws import coverage
 
@@ -22,11 +20,6 @@ coverage.expect(
 )
 
 
-def spread(number: int, n: int) -> int:
-    """A number below n. Hypothesis likes small numbers and repeats itself; this makes all of them about as likely."""
-    return (number * 0x9E3779B1 >> 8) % n
-
-
 @dataclass(frozen=True)
 class Pattern:
     """A pattern, its flags, and the constructs in it."""
@@ -36,16 +29,13 @@ class Pattern:
     constructs: frozenset[str]
 
 
-@dataclass
 class _Writer:
-    """Writes a pattern by drawing; `uses` collects the constructs."""
+    """Writes a pattern at random; `uses` collects the constructs."""
 
-    draw: Callable[[st.SearchStrategy[int]], int]
-    uses: set[str]
-    names: int = 0
-
-    def pick(self, n: int) -> int:
-        return spread(self.draw(st.integers(0, 0xFFFF)), n)
+    def __init__(self, rng: random.Random) -> None:
+        self.pick = rng.randrange
+        self.uses: set[str] = set()
+        self.names = 0
 
     def one_of(self, choices: str | tuple[str, ...]) -> str:
         return choices[self.pick(len(choices))]
@@ -120,19 +110,18 @@ class _Writer:
         return re.escape(char)
 
 
-@st.composite
-def patterns(draw: st.DrawFn, flags: bool = True) -> Pattern:
-    """Small patterns of every supported construct."""
-    writer = _Writer(draw, set())
-    text = writer.alternation(2)
+def pattern(rng: random.Random, size: int) -> Pattern:
+    """A pattern of any supported constructs, with groups nested up to `size` deep."""
+    writer = _Writer(rng)
+    text = writer.alternation(size)
     chosen = 0
     for name, flag in (("flag-i", re.I), ("flag-s", re.S), ("flag-x", re.X)):
-        if flags and draw(st.integers(0, 7)) == 0:
+        if rng.random() < 0.2:
             chosen |= flag
             writer.uses.add(name)
     return Pattern(text, int(chosen), frozenset(writer.uses))
 
 
-def texts(alphabet: str = CHARACTERS, most: int = 6) -> st.SearchStrategy[str]:
-    """Short texts over the characters that patterns speak of."""
-    return st.text(st.sampled_from(alphabet + "AbÉc9\t"), max_size=most)
+def random_text(rng: random.Random) -> str:
+    """A short text over the characters that patterns speak of."""
+    return "".join(rng.choices(CHARACTERS + "AbÉc9\t", k=rng.randrange(7)))

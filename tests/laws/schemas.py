@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import strategies as st
-
 from laws import coverage
-from laws.regexes import spread
 from maskwright.reference.json_text import Style
 
 NAMES = ("a", "b", "ab", "abc", "é", 'q"', "a b", "", "\n", "😀", "type", "0")
 PATTERNS = ("^[ab]+$", "a", "^a.b", "b$", "^(ab|ba)*$", "[0-9]{2}", "^.{0,3}$", 'é|"', "^\\w+ \\w*$", "^$")
 FORMATS = ("date", "time", "date-time", "uuid", "no-such-format")
-DEPTH = 2
 STRINGS = ("", "a", "ab", "aé", 'a"b', "\\", "\n", "true", "😀", "a/b", "\x01")
 NUMBERS = (0, 1, -1, 7, 10, 1.5, -0.25, 120)
 VALUES: tuple[Any, ...] = (None, True, False, *NUMBERS, *STRINGS, [], [1, "a"], {}, {"a": 1}, {"b": "x", "a": [None]},
@@ -41,16 +38,14 @@ class SchemaCase:
     constructs: frozenset[str]
 
 
-@dataclass
 class _Writer:
-    """Writes a schema by drawing; `uses` collects the constructs, `defs` are the names that `$ref` may use."""
+    """Writes a schema at random; `uses` collects the constructs, `defs` are the names that `$ref` may use."""
 
-    draw: Callable[[st.SearchStrategy[int]], int]
-    uses: set[str]
-    defs: tuple[str, ...]
-
-    def pick(self, n: int) -> int:
-        return spread(self.draw(st.integers(0, 0xFFFF)), n)
+    def __init__(self, rng: random.Random, size: int) -> None:
+        self.pick = rng.randrange
+        self.size = size
+        self.uses: set[str] = set()
+        self.defs = ("n", "m")[: self.pick(3)]
 
     def one_of(self, choices: tuple[Any, ...]) -> Any:
         return choices[self.pick(len(choices))]
@@ -64,7 +59,7 @@ class _Writer:
             self.boolean, self.reference, self.type_list, self.any_of, self.array, self.array, self.object,
             self.object, self.object,
         )  # fmt: skip
-        first = 9 if depth == DEPTH and self.pick(4) else 0
+        first = 9 if 0 < depth == self.size and self.pick(4) else 0
         made = makers[first + self.pick((len(makers) if depth else 9) - first)](depth)
         if isinstance(made, dict) and self.pick(12) == 0:
             self.uses.add("annotation")
@@ -184,17 +179,6 @@ class _Writer:
         return any(isinstance(sub, dict) and sub.get("type") in ("object", "array") for sub in inner)
 
 
-@st.composite
-def styles(draw: st.DrawFn) -> Style:
-    """All ways to write values."""
-    return Style(
-        whitespace=draw(st.sampled_from(["bounded", "compact", "any"])),
-        escapes=draw(st.sampled_from(["minimal", "any"])),
-        numbers=draw(st.sampled_from(["plain", "full"])),
-        key_order=draw(st.sampled_from(["schema", "any"])),
-    )
-
-
 _STYLE_NAMES = {
     "compact": ("whitespace", "compact"),
     "bounded": ("whitespace", "bounded"),
@@ -208,15 +192,18 @@ _STYLE_NAMES = {
 }
 
 
-@st.composite
-def schema_cases(draw: st.DrawFn) -> SchemaCase:
-    """A schema of up to three levels, with a style."""
-    defs = ("n", "m")[: draw(st.integers(0, 2))]
-    writer = _Writer(draw, set(), defs)
-    schema = writer.schema(DEPTH)
-    if defs and isinstance(schema, dict):
+def schema_case(rng: random.Random, size: int) -> SchemaCase:
+    """A schema of any supported keywords, nested up to `size` deep, with a style."""
+    writer = _Writer(rng, size)
+    schema = writer.schema(size)
+    if writer.defs and isinstance(schema, dict):
         writer.uses.add("defs")
-        schema = {**schema, "$defs": {name: writer.schema(1) for name in defs}}
-    style = draw(styles())
+        schema = {**schema, "$defs": {name: writer.schema(min(size, 1)) for name in writer.defs}}
+    style = Style(
+        whitespace=writer.one_of(("bounded", "compact", "any")),
+        escapes=writer.one_of(("minimal", "any")),
+        numbers=writer.one_of(("plain", "full")),
+        key_order=writer.one_of(("schema", "any")),
+    )
     named = {name for name, (field, value) in _STYLE_NAMES.items() if getattr(style, field) == value}
     return SchemaCase(schema, style, frozenset(writer.uses | named))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, reject
-from hypothesis import strategies as st
 
 import maskwright as mw
 from laws import coverage
-from laws.problems import Problem, choice_problems, mask_of, pick, regex_problems, schema_problems, show, walks
+from laws.problems import Problem, mask_of, pick, problems, show
 from laws.profiles import laws
 from maskwright.reference import Undecided
 from maskwright.reference.language import EMPTY
@@ -76,41 +75,49 @@ def mask_law(problem: Problem, steps: list[int]) -> None:
         reject()
 
 
-@laws(250)
-@given(regex_problems(), walks(10))
-def test_regex_masks(problem: Problem, steps: list[int]) -> None:
-    mask_law(problem, steps)
+@laws(120)
+@given(problems("regex"))
+def test_regex_masks(problem: Problem) -> None:
+    mask_law(problem, problem.steps(10))
 
 
-@laws(60)
-@given(choice_problems(), walks(8))
-def test_choice_masks(problem: Problem, steps: list[int]) -> None:
-    mask_law(problem, steps)
+@laws(30)
+@given(problems("choice"))
+def test_choice_masks(problem: Problem) -> None:
+    mask_law(problem, problem.steps(8))
 
 
-@laws(400)
-@given(schema_problems(), walks(16))
-def test_schema_masks(problem: Problem, steps: list[int]) -> None:
-    mask_law(problem, steps)
+@laws(200)
+@given(problems("schema"))
+def test_schema_masks(problem: Problem) -> None:
+    mask_law(problem, problem.steps(16))
 
 
-@laws(100)
-@given(schema_problems(complete=False), walks(10))
-def test_schema_masks_of_incomplete_vocabularies(problem: Problem, steps: list[int]) -> None:
-    mask_law(problem, steps)
+@laws(50)
+@given(problems("schema", complete=False))
+def test_schema_masks_of_incomplete_vocabularies(problem: Problem) -> None:
+    mask_law(problem, problem.steps(10))
 
 
-@laws(100)
-@given(st.one_of(schema_problems(complete=True), regex_problems(complete=True)), walks(10))
-def test_the_end_can_always_be_reached(problem: Problem, steps: list[int]) -> None:
-    """From wherever a walk leads, the shortest way to the end is allowed to its last token."""
-    if problem.language is EMPTY:
+@laws(50)
+@given(problems("schema", "regex"))
+def test_the_end_can_always_be_reached(problem: Problem) -> None:
+    """From wherever a walk leads, the matcher takes what the oracle found to complete the text."""
+    if problem.language is EMPTY or not problem.oracle.spelling.can_finish(problem.language):
         reject()
     oracle, matcher, state = problem.oracle, problem.compile().matcher(), problem.oracle.start()
-    for step in steps + [3] * 400:
-        if state is None:
-            break
+    for step in problem.steps(8):
         token = pick(oracle, state, set(matcher.allowed_tokens()), step)
+        if token in oracle.eos_ids:
+            break
         assert matcher.accept(token)
         state = oracle.advance(state, token)
+    assert state is not None
+    completion = oracle.spelling.completion(state)
+    assert completion is not None
+    for text in completion:
+        assert matcher.accept(next(i for i in oracle.text_ids if oracle.tokens[i] == text))
+    assert matcher.is_accepting
+    assert matcher.min_tokens_to_accept() == 0
+    assert matcher.accept(min(oracle.eos_ids))
     assert matcher.is_finished

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from laws import coverage
-from laws.problems import Problem, regex_problems, schema_problems
+from laws.problems import Problem, problems
 
 ENOUGH = 300
-_GENERATORS = {"regex": regex_problems(), "schema": schema_problems(), "vocabulary": regex_problems()}
+_GENERATORS = {"regex": problems("regex"), "schema": problems("schema"), "vocabulary": problems("regex")}
 
 
 def draw_more(group: str, count: int) -> None:

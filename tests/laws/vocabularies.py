@@ -6,8 +6,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hypothesis import strategies as st
-
 from laws import coverage
 from maskwright.reference.language import EMPTY, Node, derive, first_bytes
 
@@ -65,26 +63,24 @@ def pieces(language: Node, rng: random.Random, count: int) -> list[bytes]:
     return found
 
 
-@st.composite
-def vocabularies(draw: st.DrawFn, language: Node, complete: bool | None = None) -> VocabularyCase:
+def vocabulary(rng: random.Random, language: Node, complete: bool | None = None) -> VocabularyCase:
     """A vocabulary for a language that is not empty; byte-complete or not, or as asked for."""
-    rng = random.Random(draw(st.integers(0, 1 << 32)))
-    is_complete = draw(st.integers(0, 2)) > 0 if complete is None else complete
-    cut = pieces(language, rng, draw(st.integers(1, 12)))
-    tokens: list[bytes] = rng.sample(MERGES, draw(st.integers(2, 20))) + cut
+    is_complete = rng.random() < 0.6 if complete is None else complete
+    cut = pieces(language, rng, rng.randint(1, 12))
+    tokens: list[bytes] = rng.sample(MERGES, rng.randint(2, 20)) + cut
     if is_complete:
         tokens += [bytes((b,)) for b in range(256)]
     else:
         texts = [sample(language, rng, 80) for _ in range(4)]
         known = sorted({b for text in texts for b in text} | set(b'"{}[]:,01ae'))
-        lacking = set(rng.sample(known, min(len(known), draw(st.integers(0, 4)))))
+        lacking = set(rng.sample(known, min(len(known), rng.randint(0, 4))))
         tokens += [bytes((b,)) for b in known if b not in lacking] or [b"a"]
-    if draw(st.booleans()):
+    if rng.random() < 0.5:
         tokens += rng.sample(tokens, 3)
-    tokens += [b""] * draw(st.sampled_from([0, 0, 1, 2]))
+    tokens += [b""] * rng.choice((0, 0, 1, 2))
     rng.shuffle(tokens)
-    specials = rng.sample(MERGES, draw(st.sampled_from([0, 0, 1, 3])))
-    ends = [rng.choice((b"<eos>", b'"', b"a", b"")) for _ in range(draw(st.integers(1, 2)))]
+    specials = rng.sample(MERGES, rng.choice((0, 0, 1, 3)))
+    ends = [rng.choice((b"<eos>", b'"', b"a", b"")) for _ in range(rng.randint(1, 2))]
     return _assemble(tokens, specials, ends, rng, is_complete, bool(cut))
 
 

@@ -165,9 +165,15 @@ uint32_t ChoiceStringMachine::cost(Request&, State s) const {
   if (sub == 0) return costs_[n];
   uint32_t best = kNoCost;
   texts_.any_next_char(n, [&](uint32_t cp, TrieNode c) {
-    if (partial_is_live(sub, any_escapes_, [&](uint32_t lo, uint32_t hi) { return lo <= cp && cp <= hi; }))
+    if (!partial_is_live(sub, any_escapes_, [&](uint32_t lo, uint32_t hi) { return lo <= cp && cp <= hi; })) return false;
+    if (sub_mode(sub) >= Mode::Backslash) {
       best = std::min(best, add_cost(bytes_to_finish(sub, cp), costs_[c]));
-    return false;
+      return false;
+    }
+    TrieNode at = c;  // raw bytes: the node that they have reached on the way to c
+    for (uint32_t left = bytes_to_finish(sub); left > 0; --left) at = texts_.trie().parent(at);
+    best = costs_[at];
+    return true;
   });
   return best;
 }

@@ -97,7 +97,7 @@ State ObjectMachine::forget(Request& r, State s) const {
   if (p == Open || p == Done) return s;
   ObjectRecord rec = k.object(in_key(s) ? key_record(k, s) : record(s));
   rec.others = 0;
-  if (p == OtherKey) return outside(k, k.object(rec), kUnknownText, low(s));
+  if (p == OtherKey) return outside(k, k.object(rec), kUnknownText, representative(low(s), spec_.any_escapes));
   return pack(p, cursor(s), k.object(rec), low(s));
 }
 

@@ -104,6 +104,14 @@ uint32_t StringMachine::cost(Request& r, State s) const {
 
 // ---------------------------------------------------------------- content of a regex
 
+State forget_character(RegexDfa& dfa, State s, bool any_escapes) {
+  const Sub sub = sub_of(s);
+  if (sub == 0) return s;
+  const auto d = static_cast<DfaState>(s >> kSubBits);
+  const bool alike = sub_mode(sub) >= Mode::Backslash ? dfa.is_universal(d) : dfa.widest(d).set.other;
+  return alike ? (s & ~State{kSubMask}) | representative(sub, any_escapes) : s;
+}
+
 RegexStringMachine::RegexStringMachine(std::shared_ptr<Automaton> automaton, bool any_escapes, const Vocab& vocab)
     : automaton_(std::move(automaton)), dfa_(automaton_->dfa()),
       bases_(automaton_->bases(vocab, any_escapes ? Transport::JsonAny : Transport::JsonMinimal)),
@@ -146,7 +154,7 @@ bool RegexStringMachine::walk_base(Walker& w, TrieNode node, const Item& item) c
   if (item.state >= kClosed || !w.takes_sets()) return false;
   const auto d = static_cast<DfaState>(item.state >> kSubBits);
   if (w.costs()) {
-    const uint32_t most = automaton_->widest_finish();
+    const uint32_t most = automaton_->widest_finish(w.vocab());
     if (!w.fits(add_cost(add_cost(most, 13), w.request().rest_cost(item.rest)))) return false;
   }
   if (dfa_.is_universal(d)) {
@@ -202,7 +210,7 @@ bool RegexMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   if (sub_of(item.state) != 0 || !w.takes_sets()) return false;
   const auto d = static_cast<DfaState>(item.state >> kSubBits);
   if (w.costs()) {
-    const uint32_t most = automaton_->widest_finish();
+    const uint32_t most = automaton_->widest_finish(w.vocab());
     if (!w.fits(add_cost(add_cost(most, 3), w.request().rest_cost(item.rest)))) return false;
   }
   if (item.rest == kEndOfText && dfa_.is_total(d)) {  // any text goes on

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 from maskwright.grammar import ir
@@ -149,7 +150,7 @@ class SchemaLanguage:
         least, most = sets.counts(branch, "minLength", "maxLength")
         parts = [self._style.content(self._pattern(text)) for text in sets.said(branch, "pattern")]
         if self._style.formats == "assert":
-            parts += [self._style.content(FORMATS[name]()) for name in sets.said(branch, "format") if name in FORMATS]
+            parts += [_format(name, self._style.escapes) for name in sets.said(branch, "format") if name in FORMATS]
         if not parts or least or most is not None:
             parts.append(self._style.any_content(least, most))
         content = intersect(*parts)
@@ -276,6 +277,12 @@ class SchemaLanguage:
                 return _listing(b"{", list(members.values()), b"}", space)
             return cat(literal(b"{"), space, _permutations(frozenset(members.items()), space, True), literal(b"}"))
         return literal(json.dumps(value).encode())
+
+
+@cache
+def _format(name: str, escapes: str) -> Node:
+    """The writings of a format's strings, kept: there are thousands of times of day."""
+    return Style(escapes=escapes).content(FORMATS[name]())
 
 
 def _listing(opening: bytes, parts: list[Node], closing: bytes, space: Node) -> Node:
