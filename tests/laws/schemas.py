@@ -142,7 +142,7 @@ class _Writer:
         if self.pick(3) == 0:
             made["prefixItems"] = [self.schema(depth - 1) for _ in range(1 + self.pick(2))]
         if self.pick(3):
-            made["items"] = self.schema(depth - 1) if self.pick(5) else False
+            made["items"] = self.schema(depth - 1) if self.pick(4) else False
             self.uses.update({"items-false"} if made["items"] is False else ())
         if self.pick(3) == 0:
             made["minItems"] = self.pick(3)
@@ -156,6 +156,8 @@ class _Writer:
         self.uses.add("object")
         names = self.some(NAMES, 3)
         made: dict[str, Any] = {"type": "object", "properties": {name: self.schema(depth - 1) for name in names}}
+        if names and self.pick(4) == 0:
+            made["properties"][names[0]] = False
         if any(sub is False for sub in made["properties"].values()):
             self.uses.add("forbidden-name")
         if self.pick(2):

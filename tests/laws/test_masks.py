@@ -93,6 +93,8 @@ def test_schema_masks(problem: Problem) -> None:
     mask_law(problem, problem.steps(16))
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
 @laws(50)
 @given(problems("schema", complete=False))
 def test_schema_masks_of_incomplete_vocabularies(problem: Problem) -> None:
