@@ -177,6 +177,7 @@ def test_cancelling_the_task_ends_the_compile() -> None:
     assert seen.is_set()
 
 
+@pytest.mark.slow  # by the clock: not for a busy machine
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize("constraint", [mw.JsonSchema(workers.HARD), mw.Regex(r"(?=[ab]*a[ab]{21}\Z)[ab]*b[ab]{21}")])
 def test_cancel_comes_through_while_the_core_decides_emptiness(constraint: Constraint) -> None:
@@ -193,6 +194,7 @@ def test_cancel_comes_through_while_the_core_decides_emptiness(constraint: Const
     assert time.perf_counter() - sent[0] < 1
 
 
+@pytest.mark.slow  # by the clock: not for a busy machine
 @pytest.mark.timeout(30)
 def test_seconds_hold_while_the_core_decides_emptiness() -> None:
     start = time.perf_counter()

@@ -328,6 +328,7 @@ def test_places_in_json(text: str) -> None:
     assert place_of(text).state == "end"
 
 
+@pytest.mark.slow  # by the clock: not for a busy machine
 @pytest.mark.timeout(30)
 def test_long_and_deep_texts() -> None:
     start = time.perf_counter()

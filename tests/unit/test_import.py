@@ -26,6 +26,7 @@ def test_constraints_need_no_torch(module: str) -> None:
     assert not {"torch", "transformers"} & set(loaded.split())
 
 
+@pytest.mark.slow  # by the clock: not for a busy machine
 def test_import_takes_under_a_tenth_of_a_second() -> None:
     # The best of several: the budget is for the import, not for a busy machine.
     code = "import time; start = time.perf_counter(); import maskwright; print(time.perf_counter() - start)"
