@@ -1,0 +1,320 @@
+// The bases of a vocabulary against brute force: every token by itself, byte by byte.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+#include <tuple>
+
+#include "../../src/core/white_space.h"
+#include "problems.h"
+
+namespace {
+
+using mw::CountedTokens;
+using mw::Decoded;
+using mw::DfaState;
+using mw::ExitTrie;
+using mw::Sub;
+using mw::TokenId;
+using mw::TokenTrie;
+using mw::Transport;
+using mw::TrieNode;
+using support::Rng;
+using support::roll;
+
+using Counted = std::multiset<std::pair<TokenId, uint32_t>>;
+using Followers = std::multiset<std::tuple<std::string, TokenId, uint32_t>>;  // what comes behind an exit
+
+Counted counted(const CountedTokens& tokens) {
+  Counted out;
+  for (const uint32_t k : tokens.counts())
+    for (const TokenId t : tokens.between(k, k)) out.emplace(t, k);
+  return out;
+}
+
+std::multiset<TokenId> ids_of(const mw::TokenSet& set, size_t vocab_size) {
+  std::multiset<TokenId> out(set.list().begin(), set.list().end());
+  CHECK(set.dense() == set.list().empty() || set.empty(), "a set is a list or a bitset");
+  for (TokenId t = 0; set.dense() && t < vocab_size; ++t)
+    if (mw::test_bit(set.words().data(), t)) out.insert(t);
+  return out;
+}
+
+template <class T>
+std::set<T> distinct(const std::multiset<T>& all) {
+  return {all.begin(), all.end()};
+}
+
+// All tokens in an exit trie, by a walk over it.
+Followers followers(ExitTrie& trie) {
+  Followers out;
+  const std::function<void(ExitTrie::Node&, const std::string&)> walk = [&](ExitTrie::Node& node, const std::string& path) {
+    CHECK(std::is_sorted(node.bytes.begin(), node.bytes.end()) && node.bytes.size() == node.children.size(), "children of an exit node");
+    for (const ExitTrie::Token& t : node.tokens) out.emplace(path, t.id, t.chars);
+    for (const uint8_t b : node.bytes) {
+      ExitTrie::Node* child = trie.child(node, b);
+      CHECK(child != nullptr && child->expanded, "child of an exit node");
+      walk(*child, path + static_cast<char>(b));
+    }
+  };
+  if (!trie.empty()) walk(trie.root(), "");
+  return out;
+}
+
+// Tokens strictly below a node, with the bytes from there.
+void for_tokens_below(const mw::Vocab& vocab, TrieNode node, const std::function<void(TokenId, const std::string&)>& f) {
+  std::vector<uint8_t> path;
+  vocab.trie().path(node, path);
+  const std::string prefix(path.begin(), path.end());
+  for (TokenId t = 0; t < vocab.size(); ++t)
+    if (vocab.is_text(t) && vocab.bytes(t).size() > prefix.size() && vocab.bytes(t).starts_with(prefix)) f(t, vocab.bytes(t).substr(prefix.size()));
+}
+
+std::vector<TrieNode> some_nodes(const TokenTrie& trie, Rng& rng, int count) {
+  std::vector<TrieNode> nodes{TokenTrie::kRoot};
+  std::vector<TrieNode> inner;
+  for (TrieNode n = 1; n < trie.size(); ++n)
+    if (trie.child_count(n)) inner.push_back(n);
+  for (int i = 0; i < count && !inner.empty(); ++i) nodes.push_back(support::pick(rng, inner));
+  return nodes;
+}
+
+// ---- counted tokens and sets
+
+void test_counted() {
+  Rng rng(20261204);
+  for (int round = 0; round < 100; ++round) {
+    const auto size = static_cast<size_t>(1 + roll(rng, 3000));
+    std::vector<CountedTokens::Entry> entries;
+    for (int64_t n = roll(rng, 300); n > 0; --n)
+      entries.push_back({static_cast<uint32_t>(roll(rng, 9) * roll(rng, 3)), static_cast<TokenId>(roll(rng, static_cast<int64_t>(size)))});
+    const CountedTokens tokens(entries, size);
+    uint32_t most = 0;
+    for (const auto& e : entries) most = std::max(most, e.chars);
+    CHECK(tokens.max_chars() == most, "max_chars");
+    for (uint32_t lo = 0; lo < 20; ++lo)
+      for (uint32_t hi = 0; hi < 20; ++hi) {
+        std::multiset<TokenId> expected, found;
+        for (const auto& e : entries)
+          if (lo <= e.chars && e.chars <= hi) expected.insert(e.token);
+        const auto span = tokens.between(lo, hi);
+        found.insert(span.begin(), span.end());
+        CHECK(found == expected, "between %u and %u", lo, hi);
+        if (lo == 0) CHECK(distinct(ids_of(tokens.up_to(hi), size)) == distinct(expected), "up to %u", hi);
+      }
+  }
+}
+
+// ---- strings
+
+void check_string(mw::Vocab& vocab, TrieNode node, Sub sub, bool any) {
+  Counted stay, close, cut;
+  std::multiset<std::tuple<TokenId, Sub, uint32_t>> cuts;
+  Followers behind;
+  for_tokens_below(vocab, node, [&](TokenId t, const std::string& bytes) {
+    Sub at = sub;
+    uint32_t chars = 0;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const Decoded d = mw::decode_json(at, static_cast<uint8_t>(bytes[i]), any);
+      if (d.kind == Decoded::Dead) return;
+      if (d.kind == Decoded::Quote) {
+        if (i + 1 == bytes.size()) close.emplace(t, chars);
+        else behind.emplace(bytes.substr(i + 1), t, chars);
+        return;
+      }
+      if (at == 0) ++chars;
+      at = d.kind == Decoded::Partial ? d.value : 0;
+    }
+    if (at == 0) stay.emplace(t, chars);
+    else cut.emplace(t, chars), cuts.emplace(t, at, chars);
+  });
+  mw::StringBase& base = vocab.bases().string(node, sub, any);
+  CHECK(&base == &vocab.bases().string(node, sub, any), "made once");
+  CHECK(counted(base.stay) == stay && counted(base.close) == close && counted(base.cut) == cut, "string at %u, %x", node, sub);
+  std::multiset<std::tuple<TokenId, Sub, uint32_t>> found;
+  for (const auto& c : base.cuts) found.emplace(c.token, c.sub, c.chars);
+  CHECK(found == cuts, "cut characters at %u, %x", node, sub);
+  std::multiset<TokenId> all;
+  for (const auto* part : {&stay, &close, &cut})
+    for (const auto& [t, k] : *part) all.insert(t);
+  CHECK(ids_of(base.all, vocab.size()) == all, "all of a string");
+  CHECK(followers(base.exits) == behind, "behind the quotes at %u, %x", node, sub);
+}
+
+std::vector<Sub> some_subs() {
+  std::vector<Sub> subs{0};
+  for (const char* text : {"\xc3", "\xe2", "\xe2\x82", "\xf0", "\xf0\x9f", "\\", "\\u", "\\u0", "\\u00", "\\u001", "\\ud83d", "\\ud83d\\"}) {
+    Sub at = 0;
+    for (const char* c = text; *c != 0; ++c) at = mw::decode_json(at, static_cast<uint8_t>(*c), true).value;
+    subs.push_back(at);
+  }
+  return subs;
+}
+
+// ---- runs of a class
+
+bool in_class(const mw::CharSet129& set, uint8_t b) {
+  return b >= 0x80 ? set.other : (((b < 64 ? set.lo : set.hi) >> (b & 63)) & 1u) != 0;
+}
+
+void check_run(mw::Vocab& vocab, TrieNode node, const mw::CharSet129& set) {
+  const TokenTrie& trie = vocab.trie();
+  Counted stay;
+  std::set<std::tuple<TrieNode, uint32_t>> between, exits;
+  between.emplace(node, 0);
+  for_tokens_below(vocab, node, [&](TokenId t, const std::string& bytes) {
+    Sub at = 0;
+    uint32_t chars = 0;
+    TrieNode n = node;
+    for (const char c : bytes) {
+      const auto b = static_cast<uint8_t>(c);
+      n = trie.child(n, b);
+      if (at == 0 && !in_class(set, b)) {
+        exits.emplace(n, chars);
+        return;
+      }
+      const Decoded d = mw::decode_utf8(at, b);
+      if (d.kind == Decoded::Dead) return;
+      if (at == 0) ++chars;
+      at = d.kind == Decoded::Partial ? d.value : 0;
+      if (at == 0) between.emplace(n, chars);
+    }
+    stay.emplace(t, chars);
+  });
+  const mw::ClassBase& base = vocab.bases().run(node, set);
+  CHECK(counted(base.stay) == stay, "run at %u", node);
+  std::set<std::tuple<TrieNode, uint32_t>> found, left;
+  for (uint32_t k = 0; k < base.nodes.size(); ++k)
+    for (const TrieNode n : base.nodes[k]) found.emplace(n, k);
+  for (unsigned b = 0; b < 256; ++b)
+    for (const auto& e : base.exits[b]) {
+      CHECK(trie.byte(e.child) == b, "exit by another byte");
+      left.emplace(e.child, e.chars);
+    }
+  CHECK(found == between && left == exits, "ends of a run at %u", node);
+}
+
+// ---- white space
+
+void check_space(mw::Vocab& vocab, mw::Whitespace policy, uint32_t state) {
+  std::multiset<TokenId> stay;
+  Followers behind;
+  for_tokens_below(vocab, TokenTrie::kRoot, [&](TokenId t, const std::string& bytes) {
+    uint32_t at = state;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const uint32_t next = mw::next_space(policy, at, static_cast<uint8_t>(bytes[i]));
+      if (next == mw::kSpaceDead) return;
+      at = next;
+      // Whatever follows a run that could go on is an exit too: the machine decides.
+      if (i + 1 < bytes.size()) behind.emplace(bytes.substr(i + 1), t, 0);
+    }
+    stay.insert(t);
+  });
+  mw::SpaceBase& base = vocab.bases().space(static_cast<int>(policy), state);
+  CHECK(ids_of(base.stay, vocab.size()) == stay, "white space, state %u", state);
+  CHECK(followers(base.exits) == behind, "behind white space, state %u", state);
+}
+
+// The policy of the design: nothing, a space, or 1-2 newlines followed by at most 20 blanks.
+void test_space_policy() {
+  Rng rng(20261205);
+  for (int round = 0; round < 20000; ++round) {
+    std::string text;
+    for (int64_t n = roll(rng, 26); n > 0; --n) text += text.size() < 2 && roll(rng, 2) ? '\n' : " \t\n\r"[roll(rng, 20) ? roll(rng, 2) : roll(rng, 4)];
+    uint32_t at = 0;
+    for (const char c : text) at = at == mw::kSpaceDead ? at : mw::next_space(mw::Whitespace::Bounded, at, static_cast<uint8_t>(c));
+    size_t lines = 0;
+    while (lines < text.size() && text[lines] == '\n') ++lines;
+    const std::string blanks = text.substr(lines);
+    const bool blank = std::all_of(blanks.begin(), blanks.end(), [](char c) { return c == ' ' || c == '\t'; });
+    const bool good = text.empty() || text == " " || (lines >= 1 && lines <= 2 && blank && blanks.size() <= 20);
+    CHECK((at != mw::kSpaceDead) == good, "'%s'", support::show(text).c_str());
+    if (!good) continue;
+    bool more = false;
+    for (const char c : {' ', '\t', '\n', '\r'}) more = more || mw::next_space(mw::Whitespace::Bounded, at, static_cast<uint8_t>(c)) != mw::kSpaceDead;
+    CHECK(mw::space_may_follow(mw::Whitespace::Bounded, at) == more, "after '%s'", support::show(text).c_str());
+  }
+}
+
+// ---- regexes
+
+void check_regex(mw::Vocab& vocab, mw::Automaton& automaton, Transport transport, TrieNode node, DfaState state) {
+  mw::RegexDfa& dfa = automaton.dfa();
+  const bool json = transport != Transport::Raw, any = transport == Transport::JsonAny;
+  std::set<TokenId> stay, close;
+  std::set<std::tuple<std::string, TokenId>> behind;
+  for_tokens_below(vocab, node, [&](TokenId t, const std::string& bytes) {
+    Sub sub = 0;
+    DfaState at = state;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      const auto b = static_cast<uint8_t>(bytes[i]);
+      const Decoded d = json ? mw::decode_json(sub, b, any) : mw::decode_utf8(sub, b);
+      if (d.kind == Decoded::Dead) return;
+      if (d.kind == Decoded::Quote) {
+        if (!dfa.accepting(at)) return;
+        if (i + 1 == bytes.size()) close.insert(t);
+        else behind.emplace(bytes.substr(i + 1), t);
+        return;
+      }
+      sub = d.kind == Decoded::Partial ? d.value : 0;
+      if (d.kind == Decoded::Char) at = dfa.next(at, d.value);
+      if (at == 0) return;
+      if (sub != 0 && !mw::partial_is_live(sub, any, [&](uint32_t lo, uint32_t hi) { return dfa.any_live_in(at, lo, hi); })) return;
+      if (!json && sub == 0 && dfa.accepting(at) && i + 1 < bytes.size()) behind.emplace(bytes.substr(i + 1), t);
+    }
+    stay.insert(t);
+  });
+  const mw::RegexBase& base = automaton.bases(vocab, transport).get(vocab.bases(), node, state);
+  std::set<TokenId> found = distinct(ids_of(base.stay, vocab.size()));
+  for (const mw::TokenSet* set : base.shared) found.merge(distinct(ids_of(*set, vocab.size())));
+  CHECK(found == stay, "inside the regex at node %u, state %u: %zu tokens, not %zu", node, state, found.size(), stay.size());
+  CHECK(distinct(ids_of(base.close, vocab.size())) == close, "closing the regex at node %u, state %u", node, state);
+  std::set<std::tuple<std::string, TokenId>> left;
+  for (const auto& [path, t, chars] : followers(base.exits(vocab.trie()))) left.emplace(path, t);
+  CHECK(left == behind, "behind the regex at node %u, state %u", node, state);
+}
+
+// States that some text leads to.
+std::vector<DfaState> some_states(mw::RegexDfa& dfa, Rng& rng, int count) {
+  static const std::u32string letters = U"ab1-. xéz\"\\\n\U0001f600";
+  std::vector<DfaState> states{dfa.start()};
+  for (int i = 0; i < count; ++i) {
+    const DfaState to = dfa.next(support::pick(rng, states), support::pick(rng, letters));
+    if (to != 0) states.push_back(to);
+  }
+  std::sort(states.begin(), states.end());
+  states.erase(std::unique(states.begin(), states.end()), states.end());
+  return states;
+}
+
+void check_vocab(mw::Vocab& vocab, Rng& rng) {
+  const std::vector<TrieNode> nodes = some_nodes(vocab.trie(), rng, 6);
+  for (const bool any : {false, true})
+    for (const Sub sub : some_subs())
+      for (const TrieNode node : nodes) check_string(vocab, node, sub, any);
+  const std::vector<mw::CharSet129> sets = {{0, 0x07fffffe00000000ull >> 0, false}, {~uint64_t{0}, ~uint64_t{0}, true}, {1ull << ' ', 0, false},
+                                            {0x03ff000000000000ull, 0x07fffffe07fffffeull, true}, {0, 0, true}};
+  for (const auto& set : sets)
+    for (const TrieNode node : nodes) check_run(vocab, node, set);
+  for (const auto policy : {mw::Whitespace::Bounded, mw::Whitespace::Any})
+    for (const uint32_t state : {0u, 1u, 2u, 5u, 22u, 23u, 43u, mw::kSpaceOver}) check_space(vocab, policy, policy == mw::Whitespace::Any ? 0 : state);
+  for (const auto& program : support::regexes())
+    for (const auto transport : {Transport::Raw, Transport::JsonMinimal, Transport::JsonAny}) {
+      const auto automaton = support::automaton_over(vocab, transport, program);
+      for (const DfaState state : some_states(automaton->dfa(), rng, 5))
+        for (const TrieNode node : nodes)
+          if (state != 0) check_regex(vocab, *automaton, transport, node, state);
+    }
+}
+
+}  // namespace
+
+int main() {
+  Rng rng(20261206);
+  test_counted();
+  test_space_policy();
+  using support::Coverage;
+  for (const auto coverage : {Coverage::Complete, Coverage::Characters, Coverage::Pieces}) check_vocab(*support::random_tokens(rng, coverage, 700).build(), rng);
+  std::puts("bases: ok");
+  return 0;
+}
