@@ -102,22 +102,25 @@ class OneToken {
 Automaton::PerVocab& Automaton::per_vocab(const Vocab& vocab, Transport transport) {
   for (auto& p : per_vocab_)
     if (p->vocab == vocab.serial() && p->transport == transport) return *p;
-  per_vocab_.push_back(std::make_unique<PerVocab>(
-      PerVocab{vocab.serial(), transport, std::make_unique<RegexBases>(*dfa_, transport), {}, {}, true}));
+  per_vocab_.push_back(std::make_unique<PerVocab>(vocab, transport, *dfa_));
   return *per_vocab_.back();
 }
 
 RegexBases& Automaton::bases(const Vocab& vocab, Transport transport) {
   const std::scoped_lock lock(mutex_);
-  return *per_vocab(vocab, transport).bases;
+  return per_vocab(vocab, transport).bases;
 }
 
 namespace {
 
-// Bytes that spell some character of a class, of which the smallest is known: those of a vocabulary without every byte may
-// lack that one and have another.
-uint32_t bytes_of(const RegexDfa::Successor& s, bool every_byte) {
-  return std::max(json_bytes(s.code_point), every_byte ? 1u : 4u);
+// Bytes that spell some character of a class, of which the smallest is known. A vocabulary without every byte may lack that
+// one and have another.
+uint32_t bytes_of(uint32_t smallest, const Vocab& vocab, Transport transport) {
+  const uint32_t bytes = json_bytes(smallest);
+  const bool escaped = transport != Transport::Raw && bytes > 1 && smallest < 0x80;
+  if (vocab.is_byte_complete() || escaped || (smallest < 0x80 && vocab.has_byte(static_cast<uint8_t>(smallest)))) return bytes;
+  if (transport == Transport::JsonAny) return smallest > 0xffff ? 12 : 6;
+  return std::max(bytes, 4u);
 }
 
 // The graph around a state whose edges are single tokens and, between characters, characters spelled by bytes; and the
@@ -125,8 +128,7 @@ uint32_t bytes_of(const RegexDfa::Successor& s, bool every_byte) {
 class FinishSearch {
  public:
   FinishSearch(Vocab& vocab, RegexDfa& dfa, Transport transport, std::unordered_map<uint64_t, uint32_t>& known)
-      : tokens_(vocab, dfa, transport), dfa_(dfa), raw_(transport == Transport::Raw),
-        every_byte_(vocab.is_byte_complete()), known_(known) {}
+      : vocab_(vocab), tokens_(vocab, dfa, transport), dfa_(dfa), transport_(transport), known_(known) {}
 
   // False: more than `most` states lie between characters. If those inside characters are more than that, or not asked for,
   // they are left out again (`complete` says so): a part of them would not have costs that every token lowers.
@@ -176,7 +178,7 @@ class FinishSearch {
     return k;
   }
   bool is_end(uint64_t k) const {
-    return k == kFinished || (raw_ && (k & kSubMask) == 0 && dfa_.accepting(static_cast<DfaState>(k >> kSubBits)));
+    return k == kFinished || (transport_ == Transport::Raw && (k & kSubMask) == 0 && dfa_.accepting(static_cast<DfaState>(k >> kSubBits)));
   }
   void meet(uint64_t k) {
     if (!seen_.insert(k).second) return;
@@ -200,7 +202,7 @@ class FinishSearch {
     if ((at & kSubMask) != 0) return;
     dfa_.successors(state, successors_);
     for (const auto& s : successors_) {
-      before_[key_of(s.next, 0)].push_back({at, bytes_of(s, every_byte_)});
+      before_[key_of(s.next, 0)].push_back({at, bytes_of(s.code_point, vocab_, transport_)});
       meet(key_of(s.next, 0));
     }
   }
@@ -214,9 +216,10 @@ class FinishSearch {
     }
   }
 
+  const Vocab& vocab_;
   OneToken tokens_;
   RegexDfa& dfa_;
-  bool raw_, every_byte_;
+  Transport transport_;
   bool complete_ = true;
   std::unordered_map<uint64_t, uint32_t>& known_;
   std::unordered_map<uint64_t, std::vector<Edge>> before_;  // by successor
@@ -248,7 +251,7 @@ uint32_t Automaton::finish(PerVocab& here, Vocab& vocab, DfaState state, Sub sub
   if (may_be_escape) return std::min(finish_character(here, vocab, state, sub), it == here.finish.end() ? kNoCost : it->second);
   if (it != here.finish.end()) return it->second;
   if (sub != 0) return finish_character(here, vocab, state, sub);
-  return here.finish[key] = add_cost(shortest_bytes(state, vocab.is_byte_complete()), raw ? 0 : 1);
+  return here.finish[key] = add_cost(shortest_bytes(here, vocab, state), raw ? 0 : 1);
 }
 
 // Settles the state and all that it leads to, if they are not too many.
@@ -277,9 +280,10 @@ uint32_t Automaton::finish_character(PerVocab& here, Vocab& vocab, DfaState stat
 
 // Bytes of one of the shortest texts, in characters, that match from here: down the syntactic lengths, which are exact where
 // the expression has no intersection or complement. kNoCost where they are not. One way down is followed, not all.
-uint32_t Automaton::shortest_bytes(DfaState state, bool every_byte) {
+uint32_t Automaton::shortest_bytes(PerVocab& here, const Vocab& vocab, DfaState state) {
   if (dfa_->min_length(state) > kMaxWalk) return kNoCost;
-  auto& shortest = by_bytes_[every_byte].shortest;
+  auto& shortest = here.shortest;
+  const auto bytes = [&](const RegexDfa::Successor& s) { return bytes_of(s.code_point, vocab, here.transport); };
   std::vector<std::pair<DfaState, uint32_t>> path;  // with the bytes of the character after it
   std::vector<RegexDfa::Successor> next;
   DfaState at = state;
@@ -292,13 +296,13 @@ uint32_t Automaton::shortest_bytes(DfaState state, bool every_byte) {
     const RegexDfa::Successor* best = nullptr;
     for (const auto& s : next)
       if (dfa_->min_length(s.next) == dfa_->min_length(at) - 1 &&
-          (best == nullptr || bytes_of(s, every_byte) < bytes_of(*best, every_byte)))
+          (best == nullptr || bytes(s) < bytes(*best)))
         best = &s;
     if (best == nullptr) {
       shortest[at] = kNoCost;
       break;
     }
-    path.emplace_back(at, bytes_of(*best, every_byte));
+    path.emplace_back(at, bytes(*best));
     at = best->next;
   }
   uint32_t cost = shortest[at];
@@ -309,13 +313,17 @@ uint32_t Automaton::shortest_bytes(DfaState state, bool every_byte) {
   return shortest[state];
 }
 
-uint32_t Automaton::widest_finish(const Vocab& vocab) {
-  ByBytes& here = by_bytes_[vocab.is_byte_complete()];
-  std::call_once(here.explored, [&] { here.widest = explore_bytes(vocab.is_byte_complete()); });
-  return here.widest;
+uint32_t Automaton::widest_finish(const Vocab& vocab, Transport transport) {
+  PerVocab* here = nullptr;
+  {
+    const std::scoped_lock lock(mutex_);
+    here = &per_vocab(vocab, transport);
+  }
+  std::call_once(here->explored, [&] { here->widest = explore_bytes(vocab, transport); });
+  return here->widest;
 }
 
-uint32_t Automaton::explore_bytes(bool every_byte) {
+uint32_t Automaton::explore_bytes(const Vocab& vocab, Transport transport) {
   std::vector<DfaState> order{dfa_->start()};
   std::unordered_map<DfaState, uint32_t> index{{dfa_->start(), 0}};
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> before(1);  // (predecessor, bytes)
@@ -329,7 +337,7 @@ uint32_t Automaton::explore_bytes(bool every_byte) {
         order.push_back(s.next);
         before.emplace_back();
       }
-      before[it->second].emplace_back(static_cast<uint32_t>(i), bytes_of(s, every_byte));
+      before[it->second].emplace_back(static_cast<uint32_t>(i), bytes_of(s.code_point, vocab, transport));
     }
   }
   std::vector<uint32_t> cost(order.size(), kNoCost);

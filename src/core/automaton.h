@@ -29,36 +29,34 @@ class Automaton {
   uint32_t finish_tokens(Vocab& vocab, Transport transport, DfaState state, Sub sub);
   // No state between characters needs more bytes than this to finish (characters that JSON must escape counted as
   // escapes, no closing quote); kNoCost where there are too many states to look at.
-  uint32_t widest_finish(const Vocab& vocab);
+  uint32_t widest_finish(const Vocab& vocab, Transport transport);
 
  private:
   static constexpr size_t kMaxSearch = 2000;
   static constexpr int64_t kMaxWalk = 100'000;  // characters
   struct PerVocab {
+    PerVocab(const Vocab& v, Transport t, RegexDfa& dfa) : vocab(v.serial()), transport(t), bases(dfa, t) {}
     uint64_t vocab;
     Transport transport;
-    std::unique_ptr<RegexBases> bases;
+    RegexBases bases;
     std::unordered_map<uint64_t, uint32_t> finish;      // by state << 20 | sub
     std::unordered_map<uint64_t, uint32_t> characters;  // likewise, inside a character that is finished byte by byte
     bool searches_inside = true;                        // the states inside characters were few so far
-  };
-  struct ByBytes {  // costs in bytes
+    std::unordered_map<DfaState, uint32_t> shortest;    // in bytes
     std::once_flag explored;
     uint32_t widest = kNoCost;
-    std::unordered_map<DfaState, uint32_t> shortest;
   };
   uint32_t finish(PerVocab& here, Vocab& vocab, DfaState state, Sub sub);
   void search_finish(PerVocab& here, Vocab& vocab, uint64_t from);
   uint32_t finish_character(PerVocab& here, Vocab& vocab, DfaState state, Sub sub);
-  uint32_t shortest_bytes(DfaState state, bool every_byte);
-  uint32_t explore_bytes(bool every_byte);
+  uint32_t shortest_bytes(PerVocab& here, const Vocab& vocab, DfaState state);
+  uint32_t explore_bytes(const Vocab& vocab, Transport transport);
   PerVocab& per_vocab(const Vocab& vocab, Transport transport);
 
   std::shared_ptr<RegexDfa> dfa_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<PerVocab>> per_vocab_;
   bool too_wide_ = false;
-  ByBytes by_bytes_[2];  // [1] where every byte is a token
 };
 
 }  // namespace mw

@@ -367,12 +367,6 @@ std::vector<std::string> texts_of(nb::handle list) {
   return out;
 }
 
-// Without the texts that no tokens spell, where that is a matter of characters.
-std::vector<std::string> spelled(const mw::Vocab& vocab, std::vector<std::string> texts) {
-  if (vocab.is_character_closed()) std::erase_if(texts, [&](const std::string& t) { return !vocab.can_spell(t); });
-  return texts;
-}
-
 mw::NodeId child_of(const PyProgram& p, int64_t n, bool optional) {
   if (optional && n == -1) return mw::kNoChild;
   if (n < 0 || !p.program->is_node(static_cast<mw::NodeId>(n))) throw nb::value_error("no such node");
@@ -436,11 +430,12 @@ void bind_program(nb::module_& m) {
       .def("new_node", [](PyProgram& p) { return p.program->new_node(); })
       .def_prop_ro("node_count", [](PyProgram& p) { return p.program->node_count(); })
       .def("define_choice", [](PyProgram& p, int64_t node, nb::list texts) {
-        define(p, node, std::make_unique<mw::ChoiceMachine>(spelled(p.program->vocab(), texts_of(texts)), p.program->vocab()), mw::ChoiceMachine::start());
+        define(p, node, std::make_unique<mw::ChoiceMachine>(mw::restrict_texts(texts_of(texts), p.program->vocab(), mw::Transport::Raw), p.program->vocab()), mw::ChoiceMachine::start());
       })
       .def("define_choice_string", [](PyProgram& p, int64_t node, nb::list texts, bool any_escapes) {
         p.program->uses_json();
-        define(p, node, std::make_unique<mw::ChoiceStringMachine>(texts_of(texts), any_escapes, p.program->vocab()), mw::ChoiceStringMachine::start());
+        auto spelled = mw::restrict_texts(texts_of(texts), p.program->vocab(), any_escapes ? mw::Transport::JsonAny : mw::Transport::JsonMinimal);
+        define(p, node, std::make_unique<mw::ChoiceStringMachine>(spelled, any_escapes, p.program->vocab()), mw::ChoiceStringMachine::start());
       })
       .def("define_regex", [](PyProgram& p, int64_t node, const PyRegex& regex) {
         auto machine = std::make_unique<mw::RegexMachine>(regex.over(p.program->vocab(), mw::Transport::Raw), p.program->vocab());
@@ -472,6 +467,7 @@ void bind_program(nb::module_& m) {
         size_t bytes = 0;
         for (const std::string& name : spec.names) bytes += name.size();
         if (bytes > mw::ObjectMachine::kMaxNameBytes) throw nb::value_error("the names of an object take over 1 MB");
+        mw::restrict_names(spec, p.program->vocab());
         define(p, node, std::make_unique<mw::ObjectMachine>(std::move(spec), p.program->whitespace(), p.program->vocab()), mw::ObjectMachine::start());
       })
       .def("define_array", [](PyProgram& p, int64_t node, const std::vector<int64_t>& prefix, int64_t items, int64_t min, int64_t max) {

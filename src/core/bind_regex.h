@@ -21,18 +21,11 @@ class PyRegex {
   PyRegex(RegexHandle automaton, std::vector<int64_t> program)
       : automaton(std::move(automaton)), program_(std::move(program)) {}
 
-  // The automaton for a vocabulary: one that never wants characters which no token spells. Inside JSON, control characters
-  // are escaped, and with all escapes everything can be.
   RegexHandle over(const Vocab& vocab, Transport transport) const {
-    if (vocab.is_byte_complete() || !vocab.is_character_closed() || transport == Transport::JsonAny) return automaton;
-    auto lacking = vocab.lacking();
-    if (transport != Transport::Raw) std::erase_if(lacking, [](const auto& r) { return r.second < 0x20; });
-    const auto restricted = restrict_program(program_, lacking);
-    if (!restricted) return automaton;
     std::string error;
-    auto dfa = RegexDfa::from_program(*restricted, &error);
-    if (!dfa) throw nb::value_error(error.c_str());
-    return std::make_shared<Automaton>(std::move(dfa));
+    auto restricted = restrict_automaton(automaton, program_, vocab, transport, &error);
+    if (!restricted) throw nb::value_error(error.c_str());
+    return restricted;
   }
 
   const RegexHandle automaton;

@@ -11,7 +11,7 @@ Matcher::Verdict Matcher::prepare() {
   Request& r = request();
   r.needs().clear();
   const ConfigId root = r.root();
-  if (r.lacks_nodes()) return Verdict::Needs;
+  if (r.lacks_nodes() || !r.program().settle_spelling(r.needs())) return Verdict::Needs;
   session_->steps[at_].config = root;
   return Verdict::Yes;
 }
@@ -133,39 +133,12 @@ Matcher::Verdict Matcher::cost(uint32_t& tokens) {
   tokens = 0;
   if (step().finished || r.config(config()).accepting) return Verdict::Yes;
   r.needs().clear();
-  if (!r.program().spells_freely()) return search_cost(config(), kNoCost, tokens);
+  if (!r.program().spells_freely()) {
+    tokens = spelling_cost(r, config());
+    return r.lacks_nodes() ? Verdict::Needs : Verdict::Yes;
+  }
   if (!r.program().settle_costs(0, r.needs())) return Verdict::Needs;
   tokens = r.config_cost(config());
-  return Verdict::Yes;
-}
-
-// Vocabularies that lack single bytes: witnesses inside machines may not exist. Breadth first over configurations, token
-// by token; from a living configuration this ends.
-Matcher::Verdict Matcher::search_cost(ConfigId from, uint32_t limit, uint32_t& tokens) {
-  Request& r = request();
-  std::vector<ConfigId> layer{from}, next;
-  std::vector<uint8_t> seen;
-  const auto visit = [&](ConfigId id) {
-    if (seen.size() <= id) seen.resize(r.config_count() + 1, 0);
-    return seen[id]++ == 0;
-  };
-  visit(from);
-  std::vector<TokenId> allowed;
-  for (tokens = 0; !layer.empty() && tokens <= limit; ++tokens) {
-    next.clear();
-    for (ConfigId id : layer) {
-      if (r.config(id).accepting) return Verdict::Yes;
-      if (allowed_in(id, allowed) == Verdict::Needs) return Verdict::Needs;
-      for (TokenId t : allowed) {
-        const ConfigId to = r.advance(id, r.vocab().bytes(t));
-        r.take_doubt();
-        if (r.lacks_nodes()) return Verdict::Needs;
-        if (to != Request::kNoConfig && visit(to)) next.push_back(to);
-      }
-    }
-    layer.swap(next);
-  }
-  tokens = kNoCost;
   return Verdict::Yes;
 }
 
@@ -178,6 +151,7 @@ Matcher::Verdict Matcher::allowed_in(ConfigId id, std::vector<TokenId>& out) {
   return r.lacks_nodes() ? Verdict::Needs : Verdict::Yes;
 }
 
+// Vocabularies that lack single bytes: each token's end has a cost of its own.
 Matcher::Verdict Matcher::fill_by_search(std::span<uint32_t> row, uint32_t max_tokens) {
   Request& r = request();
   r.needs().clear();
@@ -190,7 +164,8 @@ Matcher::Verdict Matcher::fill_by_search(std::span<uint32_t> row, uint32_t max_t
     r.take_doubt();
     if (r.lacks_nodes()) return Verdict::Needs;
     const auto [it, fresh] = known.try_emplace(to, kNoCost);
-    if (fresh && search_cost(to, max_tokens - 2, it->second) == Verdict::Needs) return Verdict::Needs;
+    if (fresh) it->second = spelling_cost(r, to);
+    if (r.lacks_nodes()) return Verdict::Needs;
     if (it->second <= max_tokens - 2) set_bit(row.data(), t);
   }
   if (r.config(config()).accepting) write_eos(row);

@@ -59,7 +59,6 @@ class Matcher {
   void push(ConfigId config, bool finished);
   Verdict record(MaskRecord const*& out, uint32_t limit, MaskRecord& scratch);
   void write_eos(std::span<uint32_t> row) const;
-  Verdict search_cost(ConfigId from, uint32_t limit, uint32_t& tokens);
   Verdict allowed_in(ConfigId id, std::vector<TokenId>& out);
   Verdict fill_by_search(std::span<uint32_t> row, uint32_t max_tokens);
 

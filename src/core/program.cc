@@ -42,6 +42,11 @@ bool Program::starts(NodeId n, std::vector<Start>& out, std::vector<NodeId>& nee
   return complete;
 }
 
+void Program::add_children(NodeId n, std::vector<NodeId>& out) const {
+  if (node(n).is_union) out.insert(out.end(), node(n).members.begin(), node(n).members.end());
+  else machine(node(n).start.machine).children(out);
+}
+
 // All nodes reachable from the root, parents first; what is undefined goes to needs.
 bool Program::reachable_undefined(NodeId root, std::vector<NodeId>& order, std::vector<NodeId>& needs) const {
   std::vector<uint8_t> seen(nodes_.size(), 0);
@@ -58,8 +63,7 @@ bool Program::reachable_undefined(NodeId root, std::vector<NodeId>& order, std::
     if (costs_settled(at)) continue;
     order.push_back(at);
     children.clear();
-    if (node(at).is_union) children = node(at).members;
-    else machine(node(at).start.machine).children(children);
+    add_children(at, children);
     for (NodeId c : children)
       if (c >= 0 && !seen[static_cast<size_t>(c)]) stack.push_back(c);
   }
@@ -90,6 +94,30 @@ bool Program::settle_costs(NodeId root, std::vector<NodeId>& needs) {
     }
   }
   for (NodeId n : order) nodes_[static_cast<size_t>(n)].settled.store(true, std::memory_order_release);
+  return true;
+}
+
+// Freely, if the vocabulary lacks nothing but whole characters, none of them in the syntax of JSON, and (with the texts and
+// sets of characters restricted to what it has, restrict.h) every node still has a text.
+bool Program::settle_spelling(std::vector<NodeId>& needs) {
+  if (vocab_->is_byte_complete() || spelling_settled_.load(std::memory_order_acquire)) return true;
+  bool freely = vocab_->is_character_closed();
+  if (freely) {
+    if (!settle_costs(0, needs)) return false;
+    freely = vocab_->has_printable_ascii() || !json_.load(std::memory_order_relaxed);
+    std::vector<uint8_t> seen(nodes_.size(), 0);
+    std::vector<NodeId> stack{0};
+    while (!stack.empty()) {
+      const auto at = static_cast<size_t>(stack.back());
+      stack.pop_back();
+      if (seen[at]) continue;
+      seen[at] = 1;
+      freely = freely && nodes_[at].cost.load(std::memory_order_acquire) < kNoCost;
+      add_children(static_cast<NodeId>(at), stack);
+    }
+  }
+  spells_freely_.store(freely, std::memory_order_release);
+  spelling_settled_.store(true, std::memory_order_release);
   return true;
 }
 

@@ -40,11 +40,13 @@ class Program {
   void define_machine(NodeId n, std::unique_ptr<Machine> machine, State start);
   void define_union(NodeId n, std::vector<NodeId> members);
 
-  // Whether every prefix that the machines take can be finished by tokens: then whole sets of tokens may be taken.
+  // Whether every prefix that the machines take can be finished by tokens: then whole sets of tokens may be taken. For
+  // vocabularies that lack bytes this is settled before the first mask, which wants all nodes defined: one that the
+  // vocabulary cannot spell would else come up when it is too late. False: `needs` holds undefined nodes.
+  bool settle_spelling(std::vector<NodeId>& needs);
   void uses_json() { json_.store(true, std::memory_order_relaxed); }
   bool spells_freely() const {
-    if (vocab_->is_byte_complete()) return true;
-    return vocab_->is_character_closed() && (vocab_->has_printable_ascii() || !json_.load(std::memory_order_relaxed));
+    return vocab_->is_byte_complete() || spells_freely_.load(std::memory_order_acquire);
   }
 
   const Machine& machine(MachineId id) const { return *machines_[id]; }
@@ -67,11 +69,12 @@ class Program {
     Start start{0, 0};
   };
   const Node& node(NodeId n) const { return nodes_[static_cast<size_t>(n)]; }
+  void add_children(NodeId n, std::vector<NodeId>& out) const;
   bool reachable_undefined(NodeId root, std::vector<NodeId>& order, std::vector<NodeId>& needs) const;
 
   std::shared_ptr<Vocab> vocab_;
   Whitespace whitespace_;
-  std::atomic<bool> json_{false};
+  std::atomic<bool> json_{false}, spelling_settled_{false}, spells_freely_{false};
   StableVector<Node> nodes_;
   StableVector<std::unique_ptr<Machine>> machines_;
   std::mutex cost_mutex_;

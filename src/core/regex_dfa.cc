@@ -316,6 +316,18 @@ void RegexDfa::successors(DfaState s, std::vector<Successor>& out) {
   }
 }
 
+DfaState RegexDfa::uniform_successor(DfaState s, uint32_t lo, uint32_t hi) {
+  if (s == 0) return 0;
+  DfaState all = 0;
+  const bool differ = impl_->partition->any_class_in(lo, hi, [&](uint32_t cls) {
+    const DfaState to = impl_->step(s, cls);
+    if (to == 0 || (all != 0 && to != all)) return true;
+    all = to;
+    return false;
+  });
+  return differ ? 0 : all;
+}
+
 void RegexDfa::successors_in(DfaState s, uint32_t lo, uint32_t hi, std::vector<DfaState>& out) {
   out.clear();
   if (s == 0) return;

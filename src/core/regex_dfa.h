@@ -74,6 +74,8 @@ class RegexDfa {
     DfaState next;
   };
   void successors(DfaState s, std::vector<Successor>& out);
+  // The one state to which all code points of [lo, hi] lead; 0 where they differ, or some are dead.
+  DfaState uniform_successor(DfaState s, uint32_t lo, uint32_t hi);
   // The live successors by the code points of [lo, hi], each once.
   void successors_in(DfaState s, uint32_t lo, uint32_t hi, std::vector<DfaState>& out);
   // Syntactic bounds, in code points, of the state's expression; max -1 = infinite.

@@ -79,7 +79,7 @@ class Request {
 
   std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>>& masks() { return masks_; }
   std::vector<int8_t>& liveness() { return liveness_; }  // by configuration; see spelling.h
-  SpellingSearch& spelling();
+  SpellingSearch& spelling(bool costs);
   size_t config_count() const { return configs_.size(); }
   size_t bytes_used() const { return bytes_used_; }
 
@@ -110,7 +110,7 @@ class Request {
   std::vector<NodeId> needs_;
   std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>> masks_;
   std::vector<int8_t> liveness_;
-  std::shared_ptr<SpellingSearch> spelling_;  // shared: its type is complete in spelling.cc alone
+  std::shared_ptr<SpellingSearch> spelling_[2];  // shared: its type is complete in spelling.cc alone
   ConfigId root_ = kNoConfig;
   bool doubt_ = false;
   size_t bytes_used_ = 0;

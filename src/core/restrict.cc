@@ -17,6 +17,15 @@ bool inside(int64_t lo, int64_t hi, std::span<const std::pair<uint32_t, uint32_t
   return false;
 }
 
+bool lacks_nothing(const Vocab& vocab, Transport transport) {
+  return vocab.is_byte_complete() || !vocab.is_character_closed() || transport == Transport::JsonAny;
+}
+
+bool can_spell(const Vocab& vocab, std::string text, Transport transport) {
+  if (transport == Transport::JsonMinimal) std::erase_if(text, [](char c) { return is_control(static_cast<uint8_t>(c)); });
+  return vocab.can_spell(text);
+}
+
 }  // namespace
 
 std::optional<std::vector<int64_t>> restrict_program(std::span<const int64_t> program,
@@ -53,6 +62,39 @@ std::optional<std::vector<int64_t>> restrict_program(std::span<const int64_t> pr
     return std::nullopt;
   }
   return out;
+}
+
+std::shared_ptr<Automaton> restrict_automaton(const std::shared_ptr<Automaton>& automaton, std::span<const int64_t> program,
+                                              const Vocab& vocab, Transport transport, std::string* error) {
+  if (lacks_nothing(vocab, transport)) return automaton;
+  auto lacking = vocab.lacking();
+  if (transport != Transport::Raw) std::erase_if(lacking, [](const auto& r) { return r.second < 0x20; });
+  const auto restricted = restrict_program(program, lacking);
+  if (!restricted) return automaton;
+  auto dfa = RegexDfa::from_program(*restricted, error);
+  return dfa ? std::make_shared<Automaton>(std::move(dfa)) : nullptr;
+}
+
+std::vector<std::string> restrict_texts(std::vector<std::string> texts, const Vocab& vocab, Transport transport) {
+  if (!lacks_nothing(vocab, transport))
+    std::erase_if(texts, [&](const std::string& t) { return !can_spell(vocab, t, transport); });
+  return texts;
+}
+
+void restrict_names(ObjectSpec& spec, const Vocab& vocab) {
+  const Transport transport = spec.any_escapes ? Transport::JsonAny : Transport::JsonMinimal;
+  if (lacks_nothing(vocab, transport)) return;
+  size_t n = 0;
+  for (size_t i = 0; i < spec.names.size(); ++i) {
+    if (!spec.required[i] && !can_spell(vocab, spec.names[i], transport)) continue;
+    if (n != i) spec.names[n] = std::move(spec.names[i]);
+    spec.children[n] = spec.children[i];
+    spec.required[n] = spec.required[i];
+    ++n;
+  }
+  spec.names.resize(n);
+  spec.children.resize(n);
+  spec.required.resize(n);
 }
 
 }  // namespace mw

@@ -1,11 +1,16 @@
-// Regexes over the characters that a vocabulary can spell.
+// Constraints over the characters that a vocabulary can spell, where it lacks whole characters.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include "automaton.h"
+#include "machines/object.h"
 
 namespace mw {
 
@@ -15,5 +20,15 @@ namespace mw {
 // the texts that have none.
 std::optional<std::vector<int64_t>> restrict_program(std::span<const int64_t> program,
                                                      std::span<const std::pair<uint32_t, uint32_t>> lacking);
+
+// The automaton of a regex (that of the program) for a vocabulary: one that never wants characters which no token spells.
+// Inside JSON, control characters are escaped, and with all escapes everything can be. nullptr and a message where the
+// restricted one is too large.
+std::shared_ptr<Automaton> restrict_automaton(const std::shared_ptr<Automaton>& automaton, std::span<const int64_t> program,
+                                              const Vocab& vocab, Transport transport, std::string* error);
+// The texts that can be spelled.
+std::vector<std::string> restrict_texts(std::vector<std::string> texts, const Vocab& vocab, Transport transport);
+// Takes out the names that cannot be spelled and need not be.
+void restrict_names(ObjectSpec& spec, const Vocab& vocab);
 
 }  // namespace mw

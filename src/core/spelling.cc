@@ -1,196 +1,223 @@
-// Liveness over token sequences, for vocabularies that lack single bytes (DESIGN, bytes and tokens).
+// Liveness and costs over token sequences, for vocabularies that lack single bytes (DESIGN, bytes and tokens).
 //
-// What the tokens can spell is T*, T the tokens. It is recognised by sets of trie nodes: where in a token we may be, the
-// root standing for the end of one. Tokens that other tokens spell add nothing, so only the irreducible ones matter;
-// for nearly complete vocabularies few sets are ever met. A configuration lives iff some way through its machines takes
-// the set {root} to a set with the root at the end of the text. The ways are explored frame by frame, each frame's exits
-// (the sets in which it can end) being a least fixpoint over pushed children, so recursion is no obstacle
-// (reachability in pushdown systems by saturation: Bouajjani, Esparza, Maler 1997).
+// A text is cut into tokens by a walk over the trie of the tokens that starts anew at its root wherever a token ends. A
+// configuration lives iff some way through its machines, walked beside the trie from its root, is at the root again at the
+// end of the text; its cost is the number of tokens on the cheapest such way. Tokens that others spell add nothing to what
+// can be spelled, so only the irreducible ones are walked.
+//
+// The ways are explored frame by frame. The exits of a machine from a state and a node of the trie, those nodes in which it
+// can pop, are a least fixpoint over the exits of pushed children, so recursion is no obstacle (reachability in pushdown
+// systems by saturation: Bouajjani, Esparza, Maler 1997). Counts that are large beside the trie are clamped and all that
+// does not matter is left out of the states (Machine::forget), so that there are not too many.
 #include "spelling.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
-#include <set>
 
 namespace mw {
 
-// The automaton of T*: states are sets of nodes of the trie of irreducible tokens.
-class Speller {
- public:
-  explicit Speller(const Vocab& vocab) {
-    std::vector<std::string_view> views;
-    std::vector<TokenId> ids;
-    for (TokenId t = 0; t < vocab.size(); ++t)
-      if (vocab.is_text(t) && is_irreducible(vocab, vocab.bytes(t))) {
-        views.push_back(vocab.bytes(t));
-        ids.push_back(t);
-      }
-    trie_.build(views, ids);
-    sets_.push_back({TokenTrie::kRoot});
-    index_.emplace(sets_[0], 0);
-  }
-  static constexpr uint32_t kDeadSet = 0xffffffffu;
-  uint32_t start() const { return 0; }
-  bool at_boundary(uint32_t set) const { return sets_[set].front() == TokenTrie::kRoot; }
-
-  uint32_t next(uint32_t set, uint8_t b) {
-    const uint64_t key = (uint64_t{set} << 8) | b;
-    const auto hit = memo_.find(key);
-    if (hit != memo_.end()) return hit->second;
-    std::vector<TrieNode> to;
-    for (TrieNode n : sets_[set]) {
-      const TrieNode c = trie_.child(n, b);
-      if (c == kNoNode) continue;
-      if (trie_.has_tokens(c)) to.push_back(TokenTrie::kRoot);
-      if (trie_.child_count(c)) to.push_back(c);
-    }
-    std::sort(to.begin(), to.end());
-    to.erase(std::unique(to.begin(), to.end()), to.end());
-    uint32_t id = kDeadSet;
-    if (!to.empty()) {
-      const auto [it, fresh] = index_.try_emplace(to, static_cast<uint32_t>(sets_.size()));
-      if (fresh) sets_.push_back(to);
-      id = it->second;
-    }
-    memo_.emplace(key, id);
-    return id;
-  }
-
- private:
-  static bool is_irreducible(const Vocab& vocab, std::string_view bytes) {
-    if (bytes.size() == 1) return true;
-    std::vector<uint8_t> reach(bytes.size() + 1, 0);
-    reach[0] = 1;
-    for (size_t i = 0; i < bytes.size(); ++i) {
-      if (!reach[i]) continue;
-      TrieNode n = TokenTrie::kRoot;
-      for (size_t j = i; j < bytes.size(); ++j) {
-        n = vocab.trie().child(n, static_cast<uint8_t>(bytes[j]));
-        if (n == kNoNode) break;
-        if (vocab.trie().has_tokens(n) && j + 1 - i < bytes.size()) reach[j + 1] = 1;
-      }
-    }
-    return reach[bytes.size()] == 0;
-  }
-
-  TokenTrie trie_;
-  std::vector<std::vector<TrieNode>> sets_;
-  std::map<std::vector<TrieNode>, uint32_t> index_;
-  std::unordered_map<uint64_t, uint32_t> memo_;
-};
-
-// Exits of (machine, state, spelling set): the spelling sets in which the machine can pop.
 class SpellingSearch {
  public:
-  explicit SpellingSearch(Request& request) : request_(request), speller_(request.vocab()) {}
+  SpellingSearch(Request& request, bool costs)
+      : request_(request), trie_(trie_for(request.vocab(), costs)), forget_{trie_.size(), costs} {}
 
-  bool lives(const Item& item, uint32_t set) { return lives(std::span(&item, 1), set); }
-
-  // Goes down the stack with the sets of spelling sets that each frame lets out. Stacks are finite, so this ends.
-  bool lives(std::span<const Item> items, uint32_t set) {
-    std::vector<std::pair<Item, uint32_t>> stack;
-    std::set<std::pair<Item, uint32_t>> seen;
-    for (const Item& i : items) stack.emplace_back(i, set);
-    while (!stack.empty()) {
-      const auto at = stack.back();
-      stack.pop_back();
-      if (!seen.insert(at).second) continue;
-      for (uint32_t out : exits({at.first.machine, at.first.state, at.second})) {
-        if (at.first.rest == kEndOfText) {
-          if (speller_.at_boundary(out)) return true;
-          continue;
-        }
-        for (const Item& f : std::vector<Item>(request_.frames(at.first.rest).begin(),
-                                               request_.frames(at.first.rest).end())) {
-          const State s = request_.machine(f.machine).resume(request_, f.state, 0);
-          if (s != kDead) stack.push_back({{s, f.machine, f.rest}, out});
-        }
-      }
-      if (request_.lacks_nodes()) return true;  // the caller starts again
-    }
-    return false;
+  // Tokens to the end of the text; without costs 0. kNoCost where there is no way.
+  uint32_t best(std::span<const Item> items) {
+    uint32_t best = kNoCost;
+    for (const Item& i : items)
+      for (const Exit& e : exits(i.machine, i.state, TokenTrie::kRoot)) best = std::min(best, add_cost(e.cost, rest({i.rest, e.node})));
+    return best;
   }
 
  private:
   struct Point {
     MachineId machine;
     State state;
-    uint32_t set;
-    auto operator<=>(const Point&) const = default;
+    TrieNode node;
+    bool operator==(const Point&) const = default;
   };
+  struct Place {
+    State state;
+    TrieNode node;
+    bool operator==(const Place&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Point& p) const { return static_cast<size_t>(mix(mix(mix(11, p.state), p.machine), p.node)); }
+    size_t operator()(const Place& p) const { return static_cast<size_t>(mix(mix(12, p.state), p.node)); }
+  };
+  struct Exit {
+    TrieNode node;
+    uint32_t cost;
+  };
+  // All ways through one machine from one point, with the tokens that end on the way.
   struct Entry {
-    std::set<uint32_t> out;
-    std::set<Point> readers;  // entries to compute again when this one grows
-    bool done = false;
+    MachineId machine;
+    std::unordered_map<Place, uint32_t, Hash> seen;
+    std::vector<Exit> out;
+    std::map<std::pair<uint32_t, State>, uint32_t> readers;  // (entry, state) goes on at the exits; tokens before this entry
+  };
+  struct Job {
+    uint32_t entry;
+    Place at;
+    uint32_t cost;
   };
 
-  // Least fixpoint over all entries that this one depends on.
-  std::set<uint32_t> exits(const Point& wanted) {
-    Entry& top = entries_[wanted];
-    if (top.done) return top.out;
-    queue_.insert(wanted);
-    std::vector<Point> touched;
-    while (!queue_.empty()) {
-      const Point p = *queue_.begin();
-      queue_.erase(queue_.begin());
-      touched.push_back(p);
-      std::set<uint32_t> out = explore(p);
-      if (request_.lacks_nodes()) {  // half done: forget what is not settled
-        queue_.clear();
-        std::erase_if(entries_, [](const auto& entry) { return !entry.second.done; });
-        return {};
-      }
-      Entry& e = entries_[p];
-      if (out == e.out) continue;
-      e.out = std::move(out);
-      queue_.insert(e.readers.begin(), e.readers.end());
-    }
-    for (const Point& p : touched) entries_[p].done = true;
-    return entries_[wanted].out;
+  // A small vocabulary is walked in whole for costs: then they are the least.
+  static const TokenTrie& trie_for(const Vocab& vocab, bool costs) {
+    return costs && vocab.trie().size() <= kMaxCostTrie ? vocab.trie() : vocab.irreducible();
   }
 
-  // All ways through one machine; what a pushed child lets out is read from its entry.
-  std::set<uint32_t> explore(const Point& from) {
-    std::set<uint32_t> out;
-    std::set<Point> seen;
-    std::vector<Point> stack{from};
-    while (!stack.empty()) {
-      const Point p = stack.back();
-      stack.pop_back();
-      if (!seen.insert(p).second) continue;
-      const Machine& m = request_.machine(p.machine);
-      const Accept a = m.accept(request_, p.state);
-      if (a.pop) out.insert(p.set);
-      if (a.push != kNoChild) push(p, a, from, stack);
-      if (!m.more(request_, p.state)) continue;
-      for (unsigned b = 0; b < 256; ++b) {
-        const uint32_t set = speller_.next(p.set, static_cast<uint8_t>(b));
-        if (set == Speller::kDeadSet) continue;
-        const State s = m.next(request_, p.state, static_cast<uint8_t>(b));
-        if (s != kDead) stack.push_back({p.machine, m.forget(request_, s), set});
+  const std::vector<Exit>& exits(MachineId machine, State state, TrieNode node) {
+    settled_ = static_cast<uint32_t>(entries_.size());
+    const uint32_t wanted = entry({machine, request_.machine(machine).forget(request_, state, forget_), node});
+    for (size_t n = 0; !jobs_.empty(); ++n) {
+      if (n == kMaxJobs) {
+        drop_unsettled();
+        throw SpellingLimit();
       }
+      const Job job = jobs_.front();
+      jobs_.pop_front();
+      explore(job);
     }
-    return out;
+    if (request_.lacks_nodes()) {  // half done; the caller starts again
+      drop_unsettled();
+      static const std::vector<Exit> none;
+      return none;
+    }
+    for (uint32_t e = settled_; e < entries_.size(); ++e) {
+      entries_[e]->seen = {};
+      entries_[e]->readers = {};
+    }
+    return entries_[wanted]->out;
   }
 
-  void push(const Point& p, const Accept& a, const Point& reader, std::vector<Point>& stack) {
+  void drop_unsettled() {
+    jobs_.clear();
+    std::erase_if(index_, [&](const auto& e) { return e.second >= settled_; });
+    entries_.resize(settled_);
+  }
+
+  uint32_t entry(const Point& p) {
+    const auto [it, fresh] = index_.try_emplace(p, static_cast<uint32_t>(entries_.size()));
+    if (fresh) {
+      entries_.push_back(std::make_unique<Entry>(Entry{p.machine, {}, {}, {}}));
+      meet(it->second, {p.state, p.node}, 0, false);
+    }
+    return it->second;
+  }
+
+  // Dearer ways wait for cheaper ones, so that little is looked into twice.
+  void meet(uint32_t e, const Place& at, uint32_t cost, bool dearer) {
+    const auto [it, fresh] = entries_[e]->seen.try_emplace(at, cost);
+    if (!fresh && it->second <= cost) return;
+    it->second = cost;
+    if (dearer) jobs_.push_back({e, at, cost});
+    else jobs_.push_front({e, at, cost});
+  }
+
+  void explore(const Job& job) {
+    if (entries_[job.entry]->seen[job.at] < job.cost) return;
+    const Machine& m = request_.machine(entries_[job.entry]->machine);
+    const Accept a = m.accept(request_, job.at.state);
+    if (a.pop) let_out(job.entry, {job.at.node, job.cost});
+    if (a.push != kNoChild) push(job, m, a);
+    if (!m.more(request_, job.at.state)) return;
+    const TrieNode n = job.at.node;
+    for (TrieNode c = trie_.first_child(n), end = c + trie_.child_count(n); c < end; ++c) {
+      State s = m.next(request_, job.at.state, trie_.byte(c));
+      if (s == kDead) continue;
+      s = m.forget(request_, s, forget_);
+      if (trie_.child_count(c)) meet(job.entry, {s, c}, job.cost, false);
+      if (trie_.has_tokens(c)) meet(job.entry, {s, TokenTrie::kRoot}, job.cost + (forget_.costs ? 1 : 0), forget_.costs);
+    }
+  }
+
+  void let_out(uint32_t e, const Exit& exit) {
+    auto& out = entries_[e]->out;
+    const auto it = std::find_if(out.begin(), out.end(), [&](const Exit& x) { return x.node == exit.node; });
+    if (it != out.end() && it->cost <= exit.cost) return;
+    if (it != out.end()) it->cost = exit.cost;
+    else out.push_back(exit);
+    for (const auto& [reader, before] : entries_[e]->readers)
+      meet(reader.first, {reader.second, exit.node}, before + exit.cost, before + exit.cost > 0);
+  }
+
+  void push(const Job& job, const Machine& m, const Accept& a) {
     std::vector<Start> starts;
     if (!request_.program().starts(a.push, starts, request_.needs())) return;
+    const State resumed = m.resume(request_, a.resume, 0);
+    if (resumed == kDead) return;
+    const State state = m.forget(request_, resumed, forget_);
     for (const Start& s : starts) {
-      const Point child{s.machine, s.state, p.set};
-      const auto [it, fresh] = entries_.try_emplace(child);
-      if (fresh) queue_.insert(child);
-      if (!it->second.done) it->second.readers.insert(reader);
-      const State resumed = request_.machine(p.machine).resume(request_, a.resume, 0);
-      if (resumed == kDead) continue;
-      for (uint32_t set : it->second.out) stack.push_back({p.machine, resumed, set});
+      const uint32_t child = entry({s.machine, s.state, job.at.node});
+      if (child >= settled_) {
+        const auto [it, fresh] = entries_[child]->readers.try_emplace({job.entry, state}, job.cost);
+        if (!fresh) it->second = std::min(it->second, job.cost);
+      }
+      for (const Exit& e : std::vector<Exit>(entries_[child]->out)) meet(job.entry, {state, e.node}, job.cost + e.cost, e.cost > 0);
     }
   }
 
+  // A value has ended in a node; what follows it.
+  struct Below {
+    RestId rest;
+    TrieNode node;
+    auto operator<=>(const Below&) const = default;
+  };
+  struct Descent {
+    Below at;
+    std::vector<std::pair<Below, uint32_t>> next;
+    uint32_t best = kNoCost;
+  };
+
+  // Tokens from there to the end of the text. Goes down the stack by hand: it may be deep.
+  uint32_t rest(const Below& from) {
+    std::vector<Descent> path;
+    if (!knows_rest(from)) path.push_back(descend(from));
+    while (!path.empty() && !request_.lacks_nodes()) {
+      Descent& d = path.back();
+      if (d.next.empty()) {
+        rests_[d.at] = d.best;
+        path.pop_back();
+        continue;
+      }
+      const auto [below, cost] = d.next.back();
+      if (knows_rest(below)) {
+        d.best = std::min(d.best, add_cost(cost, known_rest(below)));
+        d.next.pop_back();
+      } else {
+        path.push_back(descend(below));
+      }
+    }
+    return request_.lacks_nodes() ? kNoCost : known_rest(from);
+  }
+  bool knows_rest(const Below& b) const { return b.rest == kEndOfText || rests_.contains(b); }
+  uint32_t known_rest(const Below& b) const {
+    if (b.rest == kEndOfText) return b.node == TokenTrie::kRoot ? 0 : kNoCost;
+    return rests_.at(b);
+  }
+  Descent descend(const Below& b) {
+    Descent d{b, {}};
+    const auto frames = request_.frames(b.rest);
+    for (const Item& f : std::vector<Item>(frames.begin(), frames.end())) {
+      const State s = request_.machine(f.machine).resume(request_, f.state, 0);
+      if (s == kDead) continue;
+      for (const Exit& e : exits(f.machine, s, b.node)) d.next.push_back({{f.rest, e.node}, e.cost});
+    }
+    return d;
+  }
+
+  static constexpr size_t kMaxJobs = 4'000'000;  // some seconds
+  static constexpr size_t kMaxCostTrie = 4000;
   Request& request_;
-  Speller speller_;
-  std::map<Point, Entry> entries_;
-  std::set<Point> queue_;
+  const TokenTrie& trie_;
+  const Forget forget_;
+  std::vector<std::unique_ptr<Entry>> entries_;
+  uint32_t settled_ = 0;  // entries before this one are complete
+  std::unordered_map<Point, uint32_t, Hash> index_;
+  std::deque<Job> jobs_;
+  std::map<Below, uint32_t> rests_;
 };
 
 bool can_be_spelled(Request& request, ConfigId id) {
@@ -198,8 +225,9 @@ bool can_be_spelled(Request& request, ConfigId id) {
   if (memo.size() <= id) memo.resize(request.config_count(), -1);
   if (memo[id] >= 0) return memo[id] != 0;
   const Config& c = request.config(id);
-  const bool lives = c.accepting || request.spelling().lives(c.items, 0);
-  if (!request.lacks_nodes()) memo[id] = lives ? 1 : 0;
+  const bool lives = c.accepting || request.spelling(false).best(c.items) < kNoCost;
+  if (request.lacks_nodes()) return true;
+  memo[id] = lives ? 1 : 0;
   return lives;
 }
 
@@ -211,9 +239,15 @@ bool can_be_spelled(Request& request, const Item& end) {
   return can_be_spelled(request, request.intern(std::move(items), accepting));
 }
 
-SpellingSearch& Request::spelling() {
-  if (!spelling_) spelling_ = std::make_shared<SpellingSearch>(*this);
-  return *spelling_;
+uint32_t spelling_cost(Request& request, ConfigId id) {
+  const Config& c = request.config(id);
+  return c.accepting ? 0 : request.spelling(true).best(c.items);
+}
+
+SpellingSearch& Request::spelling(bool costs) {
+  auto& search = spelling_[costs];
+  if (!search) search = std::make_shared<SpellingSearch>(*this, costs);
+  return *search;
 }
 
 }  // namespace mw

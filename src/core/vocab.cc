@@ -59,6 +59,34 @@ bool Vocab::can_spell(std::string_view text) const {
 
 bool Vocab::is_eos(TokenId t) const { return std::binary_search(eos_.begin(), eos_.end(), t); }
 
+const TokenTrie& Vocab::irreducible() const {
+  const auto spelled_by_others = [&](std::string_view bytes) {
+    std::vector<uint8_t> reach(bytes.size() + 1, 0);
+    reach[0] = 1;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      if (!reach[i]) continue;
+      TrieNode n = TokenTrie::kRoot;
+      for (size_t j = i; j < bytes.size(); ++j) {
+        n = trie_.child(n, static_cast<uint8_t>(bytes[j]));
+        if (n == kNoNode) break;
+        if (trie_.has_tokens(n) && j + 1 - i < bytes.size()) reach[j + 1] = 1;
+      }
+    }
+    return reach[bytes.size()] != 0;
+  };
+  std::call_once(irreducible_once_, [&] {
+    std::vector<std::string_view> views;
+    std::vector<TokenId> ids;
+    for (TokenId t = 0; t < size(); ++t)
+      if (is_text(t) && !spelled_by_others(bytes(t))) {
+        views.push_back(bytes(t));
+        ids.push_back(t);
+      }
+    irreducible_.build(views, ids);
+  });
+  return irreducible_;
+}
+
 std::vector<uint32_t> Vocab::spelling_costs(std::string_view text) const {
   std::vector<uint32_t> costs(text.size() + 1, kNoCost);
   costs[text.size()] = 0;

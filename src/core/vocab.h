@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,10 @@ class Vocab {
   // The code points that no token sequence spells, as sorted inclusive ranges; only if character-closed.
   const std::vector<std::pair<uint32_t, uint32_t>>& lacking() const { return lacking_; }
   bool can_spell(std::string_view text) const;
+  bool has_byte(uint8_t b) const { return single_[b]; }  // as a token of its own
   uint64_t serial() const { return serial_; }
+  // The tokens that no others spell, as a trie; made on first use.
+  const TokenTrie& irreducible() const;
   // Fewest tokens that spell each suffix of a text; costs[i] for text[i..], kNoCost where there are none.
   std::vector<uint32_t> spelling_costs(std::string_view text) const;
 
@@ -55,6 +59,8 @@ class Vocab {
   bool single_[256] = {};  // bytes that are tokens
   uint64_t serial_;
   BaseStore bases_;
+  mutable std::once_flag irreducible_once_;
+  mutable TokenTrie irreducible_;
 };
 
 }  // namespace mw

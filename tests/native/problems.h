@@ -77,8 +77,20 @@ inline void add_bytes(TokenList& list, Coverage coverage, Rng& rng) {
   }
 }
 
+// Whether no token of several bytes begins or ends inside a character.
+inline bool is_whole(std::string_view text) {
+  mw::Sub sub = 0;
+  for (const char c : text) {
+    const mw::Decoded d = mw::decode_utf8(sub, static_cast<uint8_t>(c));
+    if (d.kind == mw::Decoded::Dead) return false;
+    sub = d.kind == mw::Decoded::Partial ? d.value : 0;
+  }
+  return sub == 0;
+}
+
 // About `size` tokens besides the bytes: merges, pieces of texts, duplicates, special and empty ones, one or two EOS.
-inline TokenList random_tokens(Rng& rng, Coverage coverage, int size) {
+// plain: those of several bytes are whole characters.
+inline TokenList random_tokens(Rng& rng, Coverage coverage, int size, bool plain = false) {
   TokenList list;
   add_bytes(list, coverage, rng);
   std::string known(256, '\0');
@@ -86,7 +98,7 @@ inline TokenList random_tokens(Rng& rng, Coverage coverage, int size) {
   for (int i = 0; i < size; ++i) {
     const std::string text = chance(rng, 40) ? pick(rng, merges()) : random_piece(rng);
     const bool spelled = std::all_of(text.begin(), text.end(), [&](char c) { return known[static_cast<uint8_t>(c)] != 0; });
-    if (coverage != Coverage::Characters || spelled) list.add(text);
+    if ((coverage != Coverage::Characters || spelled) && (!plain || is_whole(text))) list.add(text);
     if (chance(rng, 3)) list.add(list.tokens[static_cast<size_t>(roll(rng, static_cast<int64_t>(list.tokens.size())))]);
     if (chance(rng, 1)) list.add("");
     if (chance(rng, 2)) list.add(pick(rng, merges()), 1);
@@ -124,17 +136,15 @@ inline const std::vector<rx::Program>& regexes() {
   return list;
 }
 
-// What the binding does: over a vocabulary that lacks whole characters, an automaton that never wants them.
+// Automata are shared by all programs, as those of the library are.
 inline std::shared_ptr<mw::Automaton> automaton_over(const mw::Vocab& vocab, mw::Transport transport, const rx::Program& p) {
   static std::map<rx::Program, std::shared_ptr<mw::Automaton>> shared;
-  if (!vocab.is_byte_complete() && vocab.is_character_closed() && transport != mw::Transport::JsonAny) {
-    auto lacking = vocab.lacking();
-    if (transport != mw::Transport::Raw) std::erase_if(lacking, [](const auto& r) { return r.second < 0x20; });
-    if (const auto restricted = mw::restrict_program(p, lacking)) return std::make_shared<mw::Automaton>(rx::compile(*restricted));
-  }
   auto& slot = shared[p];
   if (!slot) slot = std::make_shared<mw::Automaton>(rx::compile(p));
-  return slot;
+  std::string error;
+  auto made = mw::restrict_automaton(slot, p, vocab, transport, &error);
+  CHECK(made != nullptr, "%s", error.c_str());
+  return made;
 }
 
 // ---- programs
@@ -176,6 +186,8 @@ class RandomProgram {
     }
   }
 
+  mw::Transport transport() const { return any_escapes_ ? mw::Transport::JsonAny : mw::Transport::JsonMinimal; }
+
   void define(mw::NodeId n) {
     Rng rng(seed_ * 7919 + static_cast<uint32_t>(n) * 104729 + 1);
     const int depth = depths_[static_cast<size_t>(n)];
@@ -200,13 +212,13 @@ class RandomProgram {
     static const std::vector<std::string> words = {"ab", "abab", "a", "na", "name", "\xc3\xa9t", "\xf0\x9f\x98\x80", "tru", "true", "1", "12", "{\"a\":1}"};
     std::vector<std::string> texts = literals ? std::vector<std::string>{"true", "false", "null"} : std::vector<std::string>{"na"};
     for (int64_t k = literals ? 0 : roll(rng, 4); k > 0; --k) texts.push_back(pick(rng, words));
-    machine<mw::ChoiceMachine>(n, texts, *vocab_);
+    machine<mw::ChoiceMachine>(n, mw::restrict_texts(texts, *vocab_, mw::Transport::Raw), *vocab_);
   }
   void choice_string(mw::NodeId n, Rng& rng) {
     static const std::vector<std::string> words = {"ab", "a", "na\"me", "\xc3\xa9t", "", "\n", "\\", "\x01x", "\xf0\x9f\x98\x80", "abab", "aa"};
     std::vector<std::string> texts{"ab"};
     for (int64_t k = roll(rng, 5); k > 0; --k) texts.push_back(pick(rng, words));
-    machine<mw::ChoiceStringMachine>(n, texts, any_escapes_, *vocab_);
+    machine<mw::ChoiceStringMachine>(n, mw::restrict_texts(texts, *vocab_, transport()), any_escapes_, *vocab_);
   }
   void bounded_string(mw::NodeId n, Rng& rng) {
     const auto lo = static_cast<uint64_t>(roll(rng, 4)), hi = lo + static_cast<uint64_t>(roll(rng, 5));
@@ -218,8 +230,7 @@ class RandomProgram {
     machine<mw::RegexMachine>(n, automaton_over(*vocab_, mw::Transport::Raw, p), *vocab_);
   }
   void regex_string(mw::NodeId n, Rng& rng) {
-    const auto transport = any_escapes_ ? mw::Transport::JsonAny : mw::Transport::JsonMinimal;
-    machine<mw::RegexStringMachine>(n, automaton_over(*vocab_, transport, pick(rng, regexes())), any_escapes_, *vocab_);
+    machine<mw::RegexStringMachine>(n, automaton_over(*vocab_, transport(), pick(rng, regexes())), any_escapes_, *vocab_);
   }
   void object(mw::NodeId n, Rng& rng, int depth) {
     std::vector<std::string> names = {"a", "b", "ab", "name", "na", "\xc3\xa9", "x", "na\"me", "", "aab"};
@@ -234,6 +245,7 @@ class RandomProgram {
     spec.additional = chance(rng, 50) ? new_node(depth + 1) : mw::kNoChild;
     spec.any_order = chance(rng, 50);
     spec.any_escapes = any_escapes_;
+    mw::restrict_names(spec, *vocab_);
     machine<mw::ObjectMachine>(n, std::move(spec), program_->whitespace(), *vocab_);
   }
   void array(mw::NodeId n, Rng& rng, int depth) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "../mask.h"
+#include "../spelling.h"
 #include "spaces.h"
 
 namespace mw {
@@ -88,6 +89,13 @@ uint32_t ArrayMachine::cost(Request& r, State s) const {
     case Done: return 0;
   }
   return kNoCost;
+}
+
+// Behind the prefix all items are alike.
+State ArrayMachine::forget(Request&, State s, const Forget& f) const {
+  const uint64_t n = count(s), first = prefix_.size();
+  if (n < first || phase(s) == Done || phase(s) == Open) return s;
+  return pack(phase(s), forget_count(n, std::max(min_, first), max_, f), space(s));
 }
 
 void ArrayMachine::children(std::vector<NodeId>& out) const {

@@ -19,6 +19,7 @@ class ArrayMachine final : public Machine {
   int candidates(Request&, State s, std::span<uint8_t> out) const override;
   bool walk_base(Walker& w, TrieNode node, const Item& item) const override;
   uint32_t cost(Request& r, State s) const override;
+  State forget(Request& r, State s, const Forget& f) const override;
   void children(std::vector<NodeId>& out) const override;
 
  private:

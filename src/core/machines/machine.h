@@ -39,6 +39,12 @@ struct Accept {
   State resume = kDead;    // after which it goes on in this state
 };
 
+// How a search over the ways to the end of a text sees states.
+struct Forget {
+  uint64_t horizon;  // of larger counts, some steps may be left out or repeated,
+  bool costs;        // unless they are counted
+};
+
 class Machine {
  public:
   Machine() = default;
@@ -63,9 +69,8 @@ class Machine {
   // Tokens that a witness needs from here to the machine's end, children included.
   virtual uint32_t cost(Request& r, State s) const = 0;
 
-  // A state from which the same spelling sets lead out, among finitely many: drops what only matters to the next few
-  // bytes, such as which keys were typed (there are always others; see spelling.cc).
-  virtual State forget(Request&, State s) const { return s; }
+  // A state that the same bytes finish, among few: drops what does not matter to a search for the end (spelling.cc).
+  virtual State forget(Request&, State s, const Forget&) const { return s; }
 
   // The nodes that may be pushed.
   virtual void children(std::vector<NodeId>&) const {}

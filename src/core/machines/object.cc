@@ -91,13 +91,22 @@ bool ObjectMachine::walk_base(Walker& w, TrieNode node, const Item& it) const {
   return walk_spaces(w, ws_, node, it, low(it.state), rest);
 }
 
-State ObjectMachine::forget(Request& r, State s) const {
+// Which other keys were typed matters only to the key that must come now: a way to the end need not type more of them.
+// Past the names, or inside an escape that does not lead on to one, the text of a key matters as long as it may become one
+// typed before.
+State ObjectMachine::forget(Request& r, State s, const Forget&) const {
   Records& k = r.records();
   const Phase p = phase(s);
-  if (p == Open || p == Done) return s;
+  if (p == Open || p == Done || p == AfterComma) return s;
   ObjectRecord rec = k.object(in_key(s) ? key_record(k, s) : record(s));
+  if (!in_key(s)) {
+    rec.others = 0;
+    return pack(p, cursor(s), k.object(rec), low(s));
+  }
+  if (may_become_typed(r, s)) return s;
+  const bool leaves = p == OtherKey || (sub_mode(low(s)) >= Mode::Backslash && !some_name_under(k, rec, cursor(s), low(s)));
   rec.others = 0;
-  if (p == OtherKey) return outside(k, k.object(rec), kUnknownText, representative(low(s), spec_.any_escapes));
+  if (leaves) return outside(k, k.object(rec), kUnknownText, representative(low(s), spec_.any_escapes));
   return pack(p, cursor(s), k.object(rec), low(s));
 }
 
@@ -192,13 +201,15 @@ State ObjectMachine::close_key(Request& r, State s) const {
 }
 
 // Whether some way to go on ends in a key that is no other key: a name, or one typed before.
-bool ObjectMachine::may_become_forbidden(Request& r, State s) const {
-  if (phase(s) == Key) return true;
+bool ObjectMachine::may_become_forbidden(Request& r, State s) const { return phase(s) == Key || may_become_typed(r, s); }
+
+bool ObjectMachine::may_become_typed(Request& r, State s) const {
   Records& k = r.records();
-  const KeyText key = key_text(k, s);
-  if (key.text == kUnknownText) return false;
-  return k.any_other(k.object(key.object).others,
-                     [&](TextId other) { return other != kUnknownText && k.is_prefix(key.text, other); });
+  const uint32_t others = k.object(key_record(k, s)).others;
+  if (others == 0) return false;
+  const TextId text = text_of(r, s);
+  if (text == kUnknownText) return false;
+  return k.any_other(others, [&](TextId other) { return other != kUnknownText && k.is_prefix(text, other); });
 }
 
 }  // namespace mw

@@ -35,7 +35,7 @@ class ObjectMachine final : public Machine {
   bool walk_base(Walker& w, TrieNode node, const Item& item) const override;
   bool has_base(Request& r, State s) const override;
   uint32_t cost(Request& r, State s) const override;
-  State forget(Request& r, State s) const override;
+  State forget(Request& r, State s, const Forget& f) const override;
   void children(std::vector<NodeId>& out) const override;
 
  private:
@@ -76,6 +76,7 @@ class ObjectMachine final : public Machine {
   State close_key(Request& r, State s) const;
   bool closes_as_other(Request& r, State s) const;
   bool may_become_forbidden(Request& r, State s) const;
+  bool may_become_typed(Request& r, State s) const;
   TextId text_of(Request& r, State s) const;
   // --- masks of keys (object_mask.cc)
   bool walk_key(Walker& w, TrieNode node, const Item& item) const;

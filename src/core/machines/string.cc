@@ -3,12 +3,27 @@
 #include <algorithm>
 
 #include "../mask.h"
+#include "../spelling.h"
 #include "choice.h"
 
 namespace mw {
 namespace {
 
 Sub sub_of(State s) { return static_cast<Sub>(s & kSubMask); }
+
+// Where it does not matter which character comes out of `sub`, one of those for which it does not matter either.
+Sub forget_in(RegexDfa& dfa, DfaState d, Sub sub, bool any_escapes) {
+  const Sub other = representative(sub, any_escapes);
+  if (other == sub) return sub;
+  const auto next = [&](Sub partial) {
+    CharSpan r[2];
+    const int n = partial_ranges(partial, r);
+    const DfaState first = dfa.uniform_successor(d, r[0].lo, r[0].hi);
+    return n == 1 || dfa.uniform_successor(d, r[1].lo, r[1].hi) == first ? first : 0;
+  };
+  const DfaState to = next(sub);
+  return to != 0 && to == next(other) ? other : sub;
+}
 
 }  // namespace
 
@@ -102,15 +117,12 @@ uint32_t StringMachine::cost(Request& r, State s) const {
   return add_cost(rest, s == kQuote ? 1 : bytes_to_finish(sub_of(s)));
 }
 
-// ---------------------------------------------------------------- content of a regex
-
-State forget_character(RegexDfa& dfa, State s, bool any_escapes) {
-  const Sub sub = sub_of(s);
-  if (sub == 0) return s;
-  const auto d = static_cast<DfaState>(s >> kSubBits);
-  const bool alike = sub_mode(sub) >= Mode::Backslash ? dfa.is_universal(d) : dfa.widest(d).set.other;
-  return alike ? (s & ~State{kSubMask}) | representative(sub, any_escapes) : s;
+State StringMachine::forget(Request&, State s, const Forget& f) const {
+  if (s >= kClosed) return s;
+  return body(forget_count(count(s), min_, max_, f), representative(sub_of(s), any_escapes_));
 }
+
+// ---------------------------------------------------------------- content of a regex
 
 RegexStringMachine::RegexStringMachine(std::shared_ptr<Automaton> automaton, bool any_escapes, const Vocab& vocab)
     : automaton_(std::move(automaton)), dfa_(automaton_->dfa()),
@@ -154,7 +166,7 @@ bool RegexStringMachine::walk_base(Walker& w, TrieNode node, const Item& item) c
   if (item.state >= kClosed || !w.takes_sets()) return false;
   const auto d = static_cast<DfaState>(item.state >> kSubBits);
   if (w.costs()) {
-    const uint32_t most = automaton_->widest_finish(w.vocab());
+    const uint32_t most = automaton_->widest_finish(w.vocab(), any_escapes_ ? Transport::JsonAny : Transport::JsonMinimal);
     if (!w.fits(add_cost(add_cost(most, 13), w.request().rest_cost(item.rest)))) return false;
   }
   if (dfa_.is_universal(d)) {
@@ -177,6 +189,12 @@ uint32_t RegexStringMachine::cost(Request& r, State s) const {
   const Transport t = any_escapes_ ? Transport::JsonAny : Transport::JsonMinimal;
   if (s == kQuote) return add_cost(1, automaton_->finish_tokens(r.vocab(), t, dfa_.start(), 0));
   return automaton_->finish_tokens(r.vocab(), t, static_cast<DfaState>(s >> kSubBits), sub_of(s));
+}
+
+State RegexStringMachine::forget(Request&, State s, const Forget&) const {
+  if (s >= kClosed) return s;
+  const auto d = static_cast<DfaState>(s >> kSubBits);
+  return pack(d, forget_in(dfa_, d, sub_of(s), any_escapes_));
 }
 
 // ---------------------------------------------------------------- raw text of a regex
@@ -210,7 +228,7 @@ bool RegexMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   if (sub_of(item.state) != 0 || !w.takes_sets()) return false;
   const auto d = static_cast<DfaState>(item.state >> kSubBits);
   if (w.costs()) {
-    const uint32_t most = automaton_->widest_finish(w.vocab());
+    const uint32_t most = automaton_->widest_finish(w.vocab(), Transport::Raw);
     if (!w.fits(add_cost(add_cost(most, 3), w.request().rest_cost(item.rest)))) return false;
   }
   if (item.rest == kEndOfText && dfa_.is_total(d)) {  // any text goes on
@@ -221,6 +239,11 @@ bool RegexMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   w.add(base.stay);
   if (item.rest != kEndOfText) w.pop_exits(base.exits(w.trie()), {}, item.rest);
   return true;
+}
+
+State RegexMachine::forget(Request&, State s, const Forget&) const {
+  const auto d = static_cast<DfaState>(s >> kSubBits);
+  return (State{d} << kSubBits) | forget_in(dfa_, d, sub_of(s), true);
 }
 
 uint32_t RegexMachine::cost(Request& r, State s) const {

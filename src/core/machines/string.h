@@ -19,10 +19,8 @@ class StringMachine final : public Machine {
   int candidates(Request&, State s, std::span<uint8_t> out) const override;
   bool walk_base(Walker& w, TrieNode node, const Item& item) const override;
   bool has_base(Request&, State s) const override { return s < kClosed; }
-  State forget(Request&, State s) const override {
-    return s >= kClosed ? s : (s & ~State{kSubMask}) | representative(static_cast<Sub>(s & kSubMask), any_escapes_);
-  }
   uint32_t cost(Request& r, State s) const override;
+  State forget(Request& r, State s, const Forget& f) const override;
 
  private:
   static constexpr State kQuote = State{1} << 62, kClosed = State{1} << 61;
@@ -38,10 +36,6 @@ class StringMachine final : public Machine {
   mutable std::vector<uint32_t> costs_;  // of n characters, n <= min_
 };
 
-// Of a state dfa << 20 | Sub: where all characters beyond ASCII lead to one state (or all characters, for escapes), it does
-// not matter which one is being read.
-State forget_character(RegexDfa& dfa, State s, bool any_escapes);
-
 // States: bit 62 / 61 as above, else dfa << 20 | Sub.
 class RegexStringMachine final : public Machine {
  public:
@@ -53,10 +47,8 @@ class RegexStringMachine final : public Machine {
   int candidates(Request&, State s, std::span<uint8_t> out) const override;
   bool walk_base(Walker& w, TrieNode node, const Item& item) const override;
   bool has_base(Request&, State s) const override { return s < kClosed && (s & kSubMask) == 0; }
-  State forget(Request&, State s) const override {
-    return s >= kClosed ? s : forget_character(dfa_, s, any_escapes_);
-  }
   uint32_t cost(Request& r, State s) const override;
+  State forget(Request& r, State s, const Forget& f) const override;
 
  private:
   static constexpr State kQuote = State{1} << 62, kClosed = State{1} << 61;
@@ -78,8 +70,8 @@ class RegexMachine final : public Machine {
   bool more(Request&, State s) const override;
   bool walk_base(Walker& w, TrieNode node, const Item& item) const override;
   bool has_base(Request&, State s) const override { return (s & kSubMask) == 0; }
-  State forget(Request&, State s) const override { return forget_character(dfa_, s, true); }
   uint32_t cost(Request& r, State s) const override;
+  State forget(Request& r, State s, const Forget& f) const override;
 
  private:
   std::shared_ptr<Automaton> automaton_;
