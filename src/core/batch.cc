@@ -2,9 +2,12 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace mw {
@@ -13,7 +16,13 @@ namespace {
 class Pool {
  public:
   explicit Pool(size_t threads) {
-    for (size_t i = 1; i < threads; ++i) threads_.emplace_back([this] { serve(); });
+    for (size_t i = 1; i < threads; ++i) {
+      try {
+        threads_.emplace_back([this] { serve(); });
+      } catch (const std::system_error&) {
+        break;  // as many as there can be
+      }
+    }
   }
   ~Pool() {
     {
@@ -34,17 +43,26 @@ class Pool {
       size_ = n;
       next_ = 0;
       busy_ = threads_.size();
+      error_ = nullptr;
       ++round_;
     }
     wake_.notify_all();
     take();
     std::unique_lock lock(mutex_);
     done_.wait(lock, [&] { return busy_ == 0; });
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
   void take() {
-    for (size_t i = next_++; i < size_; i = next_++) (*work_)(i);
+    for (size_t i = next_++; i < size_; i = next_++) {
+      try {
+        (*work_)(i);
+      } catch (...) {
+        const std::scoped_lock lock(mutex_);
+        if (!error_) error_ = std::current_exception();
+      }
+    }
   }
   void serve() {
     uint64_t seen = 0;
@@ -68,6 +86,7 @@ class Pool {
   size_t size_ = 0;
   std::atomic<size_t> next_{0};
   size_t busy_ = 0;
+  std::exception_ptr error_;  // the first that came out of a piece of work
   uint64_t round_ = 0;
   bool stop_ = false;
 };

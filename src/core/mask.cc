@@ -103,8 +103,26 @@ int Walker::open_part(std::vector<TokenId> removed) {
 void Walker::run(ConfigId id) {
   const Config& config = request_.config(id);
   for (const Item& item : config.items) walk(TokenTrie::kRoot, item);
+  walk_later();
   settle_doubts(id);
   if (costs_ && !dropped_) out_.max_cost = max_cost_;
+}
+
+void Walker::walk_later() {
+  while (!later_.empty() || !later_exits_.empty()) {
+    if (!later_.empty()) {
+      const Later at = later_.back();
+      later_.pop_back();
+      part_ = at.part;
+      follow(at.node, at.item);
+    } else {
+      const LaterExit at = later_exits_.back();
+      later_exits_.pop_back();
+      part_ = at.part;
+      follow_exit(at.exit, *at.node, at.item);
+    }
+  }
+  part_ = -1;
 }
 
 void Walker::walk(TrieNode node, const Item& item) {
@@ -130,7 +148,11 @@ void Walker::walk(TrieNode node, const Item& item) {
 
 void Walker::reach(TrieNode node, const Item& item) {
   if (trie_.has_tokens(node)) emit(trie_.tokens(node), item);
-  if (trie_.child_count(node)) follow(node, item);
+  if (trie_.child_count(node) == 0) return;
+  if (depth_ == kMaxDepth) return later_.push_back({node, item, part_});
+  ++depth_;
+  follow(node, item);
+  --depth_;
 }
 
 void Walker::follow(TrieNode node, const Item& item) {
@@ -201,7 +223,11 @@ void Walker::reach_exit(const Exit& exit, ExitTrie::Node& node, const Item& item
     for (const ExitTrie::Token& t : node.tokens)
       if (exit.range.holds(t.chars)) part().add.push_back(t.id);
   }
-  if (!node.children.empty()) follow_exit(exit, node, item);
+  if (node.children.empty()) return;
+  if (depth_ == kMaxDepth) return later_exits_.push_back({exit, &node, item, part_});
+  ++depth_;
+  follow_exit(exit, node, item);
+  --depth_;
 }
 
 void Walker::doubt_exit(const Exit& exit, ExitTrie::Node& node) {

@@ -72,6 +72,20 @@ class Walker {
     ExitTrie* trie;
     CharRange range;
   };
+  // Long tokens must not become deep recursion: past kMaxDepth bytes the walk goes on from these lists.
+  static constexpr int kMaxDepth = 128;
+  struct Later {
+    TrieNode node;
+    Item item;
+    int part;
+  };
+  struct LaterExit {
+    Exit exit;
+    ExitTrie::Node* node;
+    Item item;
+    int part;
+  };
+  void walk_later();
   void follow(TrieNode node, const Item& item);
   void walk_exit(const Exit& exit, ExitTrie::Node& node, const Item& item);
   void reach_exit(const Exit& exit, ExitTrie::Node& node, const Item& item);
@@ -93,6 +107,9 @@ class Walker {
   bool dropped_ = false;
   uint32_t max_cost_ = 0;
   std::vector<TokenId> doubts_;  // tokens to be tried one by one
+  int depth_ = 0;
+  std::vector<Later> later_;
+  std::vector<LaterExit> later_exits_;
 };
 
 }  // namespace mw

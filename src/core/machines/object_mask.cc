@@ -22,7 +22,12 @@ class ObjectMachine::EndFinder {
     typed_ = k.sorted_others(k.object(key_record(k, s)).others);
     Range range{0, typed_.size(), 0};
     for (char c : text) range = narrow(range, static_cast<uint8_t>(c));
-    find({node, s, range, false});
+    stack_.push_back({node, s, range, false});
+    while (!stack_.empty()) {
+      const At at = stack_.back();
+      stack_.pop_back();
+      find(at);
+    }
   }
 
  private:
@@ -76,7 +81,7 @@ class ObjectMachine::EndFinder {
     const State next = object_.next_in_key(r_, at.state, b);
     if (next == kDead) return;
     const Range range = follow(at, next, b);
-    if (phase(next) == Key || range.lo < range.hi) find({c, next, range, true});
+    if (phase(next) == Key || range.lo < range.hi) stack_.push_back({c, next, range, true});
   }
 
   // The keys that still begin with the text: a raw byte moves at once, an escape when its character is complete.
@@ -96,6 +101,7 @@ class ObjectMachine::EndFinder {
   const TokenTrie& trie_;
   std::vector<NamedEnd>& out_;
   std::vector<std::string> typed_;
+  std::vector<At> stack_;
 };
 
 // No token that ends inside the key costs more to finish than this: a character may be cut (11 bytes), and the text may
@@ -112,16 +118,21 @@ uint32_t ObjectMachine::dearest_end(Request& r, const Item& item) const {
 void ObjectMachine::walk_near_budget(Walker& w, TrieNode node, const Item& item) const {
   w.note_dropped();
   const TokenTrie& trie = w.trie();
-  for (TrieNode c = trie.first_child(node), e = c + trie.child_count(node); c < e; ++c) {
-    const State s = next_in_key(w.request(), item.state, trie.byte(c));
-    if (s == kDead) continue;
-    const Item end{s, item.machine, item.rest};
-    if (!in_key(s)) {
-      w.reach(c, end);
-      continue;
+  std::vector<std::pair<TrieNode, State>> stack{{node, item.state}};
+  while (!stack.empty()) {
+    const auto [at, state] = stack.back();
+    stack.pop_back();
+    for (TrieNode c = trie.first_child(at), e = c + trie.child_count(at); c < e; ++c) {
+      const State s = next_in_key(w.request(), state, trie.byte(c));
+      if (s == kDead) continue;
+      const Item end{s, item.machine, item.rest};
+      if (!in_key(s)) {
+        w.reach(c, end);
+        continue;
+      }
+      w.emit(trie.tokens(c), end);
+      if (phase(s) == Key) stack.emplace_back(c, s);
     }
-    w.emit(trie.tokens(c), end);
-    if (phase(s) == Key) walk_near_budget(w, c, end);
   }
 }
 
