@@ -39,27 +39,11 @@ def shared_data(shared_dir: Path) -> Path:
     return path
 
 
-# How often each construct occurred in the examples of the laws: counted where they ran, printed at the end.
-_constructs: list[str] = []
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    from laws import coverage
-
-    output = getattr(session.config, "workeroutput", None)  # of a pytest-xdist worker
-    if output is None:
-        _constructs.extend(coverage.table())
-    else:
-        output["constructs"] = coverage.table()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: object) -> None:
-    _constructs.extend(getattr(node, "workeroutput", {}).get("constructs", []))
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if _constructs:
+    """Print how often each construct occurred in the examples of the laws, as test_zz_coverage.py counted."""
+    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
+    lines = [str(value) for report in reports for name, value in report.user_properties if name == "constructs"]
+    if lines:
         terminalreporter.section("constructs in the examples of the laws")
-        for line in _constructs:
+        for line in lines:
             terminalreporter.write_line(line)

@@ -35,12 +35,8 @@ def rare(group: str) -> list[str]:
     return sorted(name for name in expected[group] if found[name] < LEAST_SHARE * examples[group])
 
 
-def table() -> list[str]:
-    """What occurred, in lines for people."""
-    lines = []
-    for group in sorted(examples):
-        total = examples[group]
-        names = sorted(expected.get(group, frozenset()) | set(occurrences[group]))
-        cells = [f"{name} {100 * occurrences[group][name] / total:.0f} %" for name in names]
-        lines.append(f"{group}, {total} examples: " + ", ".join(cells))
-    return lines
+def line(group: str) -> str:
+    """What occurred in a group, for people."""
+    total, found = examples[group], occurrences.get(group, Counter())
+    cells = [f"{name} {100 * found[name] / total:.0f} %" for name in sorted(expected[group] | set(found))]
+    return f"{group}, {total} examples: " + ", ".join(cells)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -166,6 +165,7 @@ def mask_of(matcher: mw.Matcher, size: int, max_tokens: int | None = None) -> se
     return set(np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little")).tolist())
 
 
-def show(oracle: Oracle, ids: Iterable[int]) -> list[tuple[int, bytes]]:
-    """Tokens for people."""
-    return [(i, oracle.tokens[i]) for i in sorted(ids)][:12]
+def difference(oracle: Oracle, mask: set[int], expected: set[int]) -> str:
+    """Two masks, for people."""
+    missing, extra = ([(i, oracle.tokens[i]) for i in sorted(ids)[:12]] for ids in (expected - mask, mask - expected))
+    return f"missing {missing}, too much {extra}"

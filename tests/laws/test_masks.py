@@ -7,7 +7,7 @@ from hypothesis import given, reject
 
 import maskwright as mw
 from laws import coverage
-from laws.problems import Problem, mask_of, pick, problems, show
+from laws.problems import Problem, difference, mask_of, pick, problems
 from laws.profiles import laws
 from maskwright.reference import Undecided
 from maskwright.reference.language import EMPTY
@@ -18,10 +18,7 @@ def check_state(problem: Problem, matcher: mw.Matcher, state: State, allowed: se
     """A matcher against the oracle at one place."""
     oracle = problem.oracle
     mask = mask_of(matcher, problem.size)
-    assert mask == allowed, (
-        f"after {[oracle.tokens[t] for t in taken]}: missing {show(oracle, allowed - mask)}, "
-        f"too much {show(oracle, mask - allowed)}"
-    )
+    assert mask == allowed, f"after {[oracle.tokens[t] for t in taken]}: {difference(oracle, mask, allowed)}"
     assert list(matcher.allowed_tokens()) == sorted(allowed)
     assert bool(matcher.is_accepting) == oracle.is_accepting(state)
     assert bool(matcher.is_finished) == (state is None)

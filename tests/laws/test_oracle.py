@@ -170,6 +170,29 @@ def test_liveness_counts_the_keys_that_can_be_spelled() -> None:
     assert oracle.allowed([0, 1, 3, 2, 4]) == {5}
 
 
+def least_by_search(node: Node, tokens: list[bytes], most: int) -> int | None:
+    """Token sequences, all of them, shortest first."""
+    level = {node}
+    for length in range(most + 1):
+        if any(rest.nullable for rest in level):
+            return length
+        level = {derive(rest, token) for rest in level for token in tokens} - {EMPTY}
+    return None
+
+
+@pytest.mark.parametrize(("schema", "alphabet", "most"), ENUMERATED)
+def test_the_equations_count_tokens_like_a_search(schema: Any, alphabet: str, most: int) -> None:
+    rng = random.Random(2)
+    for _ in range(12):
+        letters = rng.sample(alphabet, rng.randint(len(alphabet) // 2, len(alphabet)))
+        tokens = [*map(str.encode, letters), *("".join(rng.choices(alphabet, k=3)).encode() for _ in range(3))]
+        tokens += rng.sample([b'{"', b'":', b"1}", b"[]", b"]]", b'"a":1', b'"}', b"true", b"null"], 4)
+        spelling, least = Spelling(tokens), least_by_search(language(schema), tokens, 4)
+        found = spelling.tokens_left(language(schema))
+        assert found == least if least is not None else found is None or found > 4
+        assert least is None or spelling.can_finish(language(schema))
+
+
 def test_end_of_sequence_and_special_tokens() -> None:
     oracle = Oracle(literal(b"a"), [b"a", b"a", b"", b"a", b"<eos>", b"a"], eos_ids=[4, 5], special_ids=[3])
     assert oracle.allowed([]) == {0, 1}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -30,8 +32,9 @@ def draw_more(group: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("group", sorted(coverage.expected))
-def test_no_construct_is_rare(group: str) -> None:
+def test_no_construct_is_rare(group: str, record_property: Callable[[str, object], None]) -> None:
     missing = ENOUGH - coverage.examples[group]
     if missing > 0:
         draw_more(group, missing)
-    assert coverage.rare(group) == [], "\n".join(coverage.table())
+    record_property("constructs", coverage.line(group))  # printed at the end, see tests/conftest.py
+    assert coverage.rare(group) == [], coverage.line(group)

@@ -20,10 +20,9 @@ from maskwright.errors import GenerationError, MaskwrightError
 
 if TYPE_CHECKING:
     from maskwright.compiler import CompiledGrammar
-    from maskwright.matcher import Matcher
-
     from maskwright.engine.rng import Stream
     from maskwright.engine.sampling import Draw
+    from maskwright.matcher import Matcher
     from maskwright.vocabulary import Vocabulary
 
 __all__ = ["Request", "Row", "only_bit"]

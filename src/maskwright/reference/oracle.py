@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from maskwright.reference.language import EMPTY, Node, derive
-from maskwright.reference.spelling import Spelling, shortest
+from maskwright.reference.spelling import Spelling
 
 FINISHED = None  # the state after an end-of-sequence token
 State = Node | None
@@ -74,18 +74,21 @@ class Oracle:
         """Whether the text is complete and not ended yet."""
         return state is not None and state.nullable
 
-    def min_tokens(self, state: State, limit: int = 20_000) -> int | None:
-        """The least number of tokens before the text is complete; None after `limit` expressions without an answer."""
-        return 0 if state is None else shortest(self.spelling, state, limit)
+    def min_tokens(self, state: State) -> int | None:
+        """The least number of tokens before the text is complete; None where there is no way.
 
-    def mask_within(self, state: State, max_tokens: int, limit: int = 20_000) -> set[int]:
-        """The allowed tokens after which a regular language leaves a way to end with `max_tokens` tokens in all."""
+        Exact, but for texts that would have to use a key of an object twice: then a lower bound.
+        """
+        return 0 if state is None else self.spelling.tokens_left(state)
+
+    def mask_within(self, state: State, max_tokens: int) -> set[int]:
+        """The allowed tokens after which a way is left to end with `max_tokens` tokens in all, by `min_tokens`."""
         allowed = self.mask(state)
         if state is None:
             return allowed  # no text is left to be finished
         fits = {i for i in allowed & self.eos_ids if max_tokens >= 1}
         for i in allowed - self.eos_ids:
-            rest = self.min_tokens(derive(state, self.tokens[i]), limit)
+            rest = self.min_tokens(derive(state, self.tokens[i]))
             if rest is not None and rest + 2 <= max_tokens:
                 fits.add(i)
         return fits

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import count
 
 from maskwright.reference.language import EMPTY, Alt, Cat, Lazy, Member, Node, derive, is_empty
@@ -53,6 +53,7 @@ class Spelling:
         self._solved: _Known = {}
         self._forgot_keys = False
         self._live: dict[Node, bool] = {}
+        self._distance: dict[Node, int | None] = {}
 
     def _insert(self, token: bytes) -> None:
         at = 0
@@ -78,20 +79,56 @@ class Spelling:
 
     def tokens_left(self, node: Node) -> int | None:
         """The least number of tokens that spell a text of `node`, repeated keys allowed; None where there are none."""
-        if node is EMPTY:
-            return None
+        if node.regular:
+            return self._nearest(node)
         if (node, 0) not in self._solved:
             self._solve(node)
         return self._solved[node, 0].get(0)
 
+    def _nearest(self, start: Node) -> int | None:
+        """For regular nodes: breadth-first over whole tokens, until a level is as far as the best end known."""
+        if start in self._distance:
+            return self._distance[start]
+        best: int | None = None
+        level, seen = [start], {start, EMPTY}
+        for length in count():
+            ends = [0 if node.nullable else self._distance.get(node) for node in level]
+            best = min((length + end for end in ends if end is not None), default=best)
+            if not level or (best is not None and best <= length + 1):
+                break
+            level = [node for node in level if node not in self._distance]
+            level = list({derive(node, token) for node in level for token in self.tokens} - seen)
+            seen.update(level)
+        self._distance[start] = best
+        return best
+
     def completion(self, start: Node, limit: int = SEARCH_LIMIT) -> list[bytes] | None:
         """Some sequence of tokens that is a text of `start`; None where there is none.
 
-        Best first: what has the fewest tokens left is looked at before the rest. What is found is remembered.
+        What is found is remembered.
 
         Raises:
             Undecided: `limit` expressions were met without an answer.
         """
+        return self._descend(start) or self._search(start, limit)
+
+    def _descend(self, node: Node) -> list[bytes] | None:
+        """Token by token to where the equations promise fewer; None where a repeated key breaks their promise."""
+        passed, tokens = [node], list[bytes]()
+        while not node.nullable:
+            left = self.tokens_left(node)
+            if left is None:
+                return None
+            steps = ((token, derive(node, token)) for token in self.tokens)
+            closer = ((t, after) for t, after in steps if after.nullable or self.tokens_left(after) == left - 1)
+            token, node = next(closer, (b"", EMPTY))
+            tokens.append(token)
+            passed.append(node)
+        self._live.update(dict.fromkeys(passed, True))
+        return tokens
+
+    def _search(self, start: Node, limit: int) -> list[bytes] | None:
+        """Best first: what has the fewest tokens left is looked at before the rest."""
         order = count()
         queue: list[tuple[int, int, Node]] = [(0, next(order), start)]
         came: dict[Node, tuple[Node, bytes] | None] = {start: None}
@@ -166,19 +203,25 @@ class Spelling:
     def _regular(self, node: Node, start: State) -> Ends:
         """Breadth-first over the finitely many pairs (derivative, state of the trie); completing a token costs 1."""
         queue: deque[tuple[Node, State, int]] = deque([(node, start, 0)])
-        settled: dict[tuple[Node, State], int] = {}
+        settled: set[tuple[Node, State]] = set()
+        ends: list[tuple[State, int]] = []
         while queue:
             at, state, tokens = queue.popleft()
             if (at, state) in settled:
                 continue
-            settled[at, state] = tokens
+            settled.add((at, state))
+            if (at, state) in self._solved:
+                ends += [(end, tokens + more) for end, more in self._solved[at, state].items()]
+                continue
+            if at.nullable:
+                ends.append((state, tokens))
             for byte, child in self._next[state].items():
-                after = derive(at, bytes((byte,)))
-                if after is not EMPTY:
+                after = at.step(byte)
+                if not is_empty(after):
                     queue.appendleft((after, child, tokens))
                     if self._ends_token[child]:
                         queue.append((after, 0, tokens + 1))
-        return _least((state, tokens) for (at, state), tokens in settled.items() if at.nullable)
+        return _least(ends)
 
 
 def _least(pairs: Iterable[tuple[State, int]]) -> Ends:
@@ -186,18 +229,3 @@ def _least(pairs: Iterable[tuple[State, int]]) -> Ends:
     for state, tokens in pairs:
         ends[state] = min(tokens, ends.get(state, tokens))
     return ends
-
-
-def shortest(spelling: Spelling, start: Node, limit: int) -> int | None:
-    """The least number of tokens that completes a text, by breadth-first search over at most `limit` expressions."""
-    level: Sequence[Node] = [start]
-    seen = {start}
-    for length in count():
-        if any(node.nullable for node in level):
-            return length
-        reached = {derive(node, token) for node in level for token in spelling.tokens} - seen - {EMPTY}
-        seen |= reached
-        if not reached or len(seen) > limit:
-            return None
-        level = list(reached)
-    return None
