@@ -146,3 +146,36 @@ def value_ir(value: Number, options: Options, types: int = NUMBER) -> Ir:
     places = len(canonical(value).partition(".")[2])
     most = max(digits.PLAIN_FRACTION_DIGITS, places) if options.numbers == "plain" or options.typed else None
     return digits.decimal_range(value, False, value, False, most)
+
+
+def free_domain(options: Options) -> Ir:
+    """The texts of all numbers by the options."""
+    if options.typed:
+        return _TYPED[False]
+    return digits.json_number(options.numbers == "full")
+
+
+def decimal_domain(options: Options) -> Ir:
+    """The texts of all numbers without an exponent: those that can be told apart by value."""
+    return _TYPED[False] if options.typed else digits.decimal_range(None, False, None, False, _places(options))
+
+
+def _places(options: Options) -> int | None:
+    return None if options.numbers == "full" else digits.PLAIN_FRACTION_DIGITS
+
+
+def exact_number_ir(
+    low: Bound | None, high: Bound | None, types: int, excluded: tuple[Number, ...], options: Options
+) -> Ir:
+    """The texts without exponent of the numbers of `types` between two bounds, by value: every writing of each."""
+    if types & NUMBER == INTEGER:
+        least, most = _integers(low, high)
+        term = digits.integer_range(least, most, full=not options.lexical)
+    else:
+        (lo, lo_open), (hi, hi_open) = low or (None, False), high or (None, False)
+        term = digits.decimal_range(lo, lo_open, hi, hi_open, _places(options))
+        if not types & INTEGER:
+            term = intersect(term, _POINTED if options.lexical else _FRACTIONAL)
+    if excluded:
+        term = intersect(term, complement(union(*(value_ir(v, options) for v in excluded))))
+    return term
