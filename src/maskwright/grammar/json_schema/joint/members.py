@@ -14,7 +14,7 @@ from .nodes import Ids, Node, Nodes
 from .scalars import Scalars
 
 # Finite classes with more keys than this count as endless, where counting matters: nobody types as many.
-MANY = 1 << 20
+MANY = 1 << 16
 
 
 @dataclass(frozen=True)
