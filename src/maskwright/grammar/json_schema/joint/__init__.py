@@ -1,4 +1,4 @@
-"""Several schemas on one value, exactly: what `not`, `oneOf`, `if`, `contains`, `unevaluated*` and patterns of keys need.
+"""Several schemas on one value, exactly: for `not`, `oneOf`, `if`, `contains`, `unevaluated*`, patterns of keys.
 
 Plain conjunctions and unions never come here; see `maskwright.grammar.json_schema.forms`.
 """

@@ -10,6 +10,7 @@ from maskwright.grammar.automata import automaton
 from maskwright.grammar.ir import ALL, EMPTY, Ir, complement, intersect, literal, union
 
 from ..model import ALWAYS
+from .judge import matches
 from .nodes import Ids, Node, Nodes
 from .scalars import Scalars
 
@@ -64,7 +65,7 @@ class KeyClasses:
         applied, wrong, covered = dict[int, Ids](), set[int](), set[int]()
         for node in nodes:
             own = [node.names[name]] if name in node.names else []
-            own += [sub for _, ir, sub in node.patterns if automaton(ir).matches(name)]
+            own += [sub for key, ir, sub in node.patterns if matches(key, ir, name)]
             self._note(node, tuple(own), applied, covered)
             if node.keys != ALWAYS and not automaton(self._scalars.strings_of(node.keys)).matches(name):
                 wrong.add(node.number)

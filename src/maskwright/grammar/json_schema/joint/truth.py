@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 
 from ..model import ALWAYS, Group
 from .nodes import Ids, Nodes
 
 Truth = dict[int, bool]
+_NO_CHECKS: Mapping[int, Callable[[Truth], bool]] = {}
 
 
-def evaluate(nodes: Nodes, closure: Ids, local: Callable[[int, Truth], bool]) -> Truth:
+def evaluate(
+    nodes: Nodes, closure: Ids, failing: Container[int], checks: Mapping[int, Callable[[Truth], bool]] = _NO_CHECKS
+) -> Truth:
     """Whether each node of a closure holds.
 
     Args:
         nodes: all nodes.
         closure: the ones asked for, each after those it depends on.
-        local: whether a node holds by itself, given the truth of those before it.
+        failing: those that do not hold by themselves.
+        checks: for some, a further condition, given the truth of those before.
     """
     truth: Truth = {}
-    for number in closure:
-        holds = local(number, truth) and all(part_holds(part, truth) for part in nodes[number].parts)
+    for number, parts in nodes.formulas(closure):
+        holds = number not in failing
+        if holds and parts:
+            holds = all([part_holds(part, truth) for part in parts])
         truth[number] = holds
+        if holds and number in checks:
+            truth[number] = checks[number](truth)
     return truth
 
 
 def part_holds(part: Group, truth: Truth) -> bool:
     """Whether a group holds."""
-    values = [_value(b, truth) for b in part.branches]
+    branches = part.branches
     if part.kind == "all":
-        return all(values)
+        return all([truth.get(b, b == ALWAYS) for b in branches])
     if part.kind == "any":
-        return any(values)
+        return any([truth.get(b, b == ALWAYS) for b in branches])
+    values = [truth.get(b, b == ALWAYS) for b in branches]
     if part.kind == "one":
         return sum(values) == 1
     if part.kind == "not":
