@@ -34,14 +34,19 @@ class Joint:
         self.engine = Engine(scan, self._is_plain)
         self._hard: dict[int, bool] = {}
         self._plain_below: dict[Key, list[Key]] = {}
-        self.crowded: set[Key] = set()
+        self._crowded: set[Key] = set()
         self._tainted: set[int] | None = None
 
     def is_joint(self, key: Key) -> bool:
         """Whether a key's schemas have to be evaluated jointly."""
-        if not self._scan.joint and not self.crowded:
+        if not self._scan.joint and not self._crowded:
             return False
-        return key in self.crowded or any(self._is_hard(n) for n in key if n >= 0)
+        return unique_ids(key) in self._crowded or any(self._is_hard(n) for n in key if n >= 0)
+
+    def crowd(self, key: Key) -> None:
+        """Takes a key that multiplies out to too many plain alternatives."""
+        self._crowded.add(unique_ids(key))
+        self._tainted = None
 
     def _is_hard(self, number: int) -> bool:
         found = self._hard.get(number)
@@ -100,7 +105,7 @@ class Joint:
             for number in range(len(self._scan.schemas)):
                 for below in self._scan.edges(number):
                     before.setdefault(below, []).append(number)
-            hard = set(self._scan.joint) | {n for key in self.crowded for n in key}
+            hard = set(self._scan.joint) | {n for key in self._crowded for n in key}
             self._tainted, stack = set(hard), list(hard)
             while stack:
                 for number in before.get(stack.pop(), ()):

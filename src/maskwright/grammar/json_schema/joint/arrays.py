@@ -15,7 +15,7 @@ from ..kinds import ARRAY
 from ..model import ALWAYS, NEVER
 from .nodes import Ids, Node, unique_ids
 from .objects import Clause, absorb, fits, is_constant
-from .truth import Truth, annotating, certain, evaluate, reached
+from .truth import Truth, annotating, certain, evaluate, reached, relevant, settle
 
 if TYPE_CHECKING:
     from .engine import Engine, Goal
@@ -53,9 +53,11 @@ class ArrayFrame:
         nodes = engine.nodes
         self.engine, self.must, self.may = engine, must, may
         self.closure = nodes.closure((*must, *may))
-        self.base = certain(nodes, must)
-        self.possible = NEVER not in self.base and all(nodes[n].types & ARRAY for n in self.base)
-        here = [nodes[n] for n in self.closure]
+        failing = [n for n in self.closure if not nodes[n].types & ARRAY]
+        self.base, false = settle(nodes, self.closure, must, failing)
+        self.possible = not self.base & false
+        self._watched = self._watch(false)
+        here = [nodes[n] for n in self.closure if n in self.base or n in self._watched]
         self._counted = [n for n in here if n.contains is not None and self._is_counted(n)]
         self._place = {n.number: at for at, n in enumerate(self._counted)}
         self._checks = {n.number: is_constant(n) for n in here if n.values is not None}
@@ -67,6 +69,13 @@ class ArrayFrame:
         self._children: dict[int, tuple[Ids, Ids]] = {}
         self._finals: dict[State, int | None] = {}
         self._distance: dict[Goal, dict[State, int]] = {}
+
+    def _watch(self, false: frozenset[int]) -> frozenset[int]:
+        """The nodes that may or may not hold, and make a difference; evaluating items is one."""
+        nodes = self.engine.nodes
+        if any(nodes[n].others not in (None, ALWAYS) for n in self.closure):
+            return frozenset(self.closure) - self.base - false
+        return relevant(nodes, (*self.must, *self.may), false) - self.base
 
     def _is_counted(self, node: Node) -> bool:
         return bool(node.min_contains) or node.max_contains is not None or self.engine.contains_evaluates
@@ -88,7 +97,7 @@ class ArrayFrame:
 
     def _make_child(self, position: int) -> tuple[Ids, Ids]:
         must, may = set[int](), set[int]()
-        for number in self.closure:
+        for number in self.base | self._watched:
             node = self.engine.nodes[number]
             sub = _own(node, position)
             if sub is not None:
@@ -123,7 +132,7 @@ class ArrayFrame:
             return sub == ALWAYS or sub in must or (sub in place and bool(vector >> place[sub] & 1))
 
         failed, clauses = set(state.failed), set(state.clauses)
-        for number in self.closure:
+        for number in self.base | self._watched:
             node = nodes[number]
             sub = _own(node, state.position)
             if sub is not None:

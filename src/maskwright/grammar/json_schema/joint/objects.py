@@ -17,7 +17,7 @@ from ..kinds import OBJECT
 from ..model import ALWAYS, NEVER
 from .members import MANY, KeyClass
 from .nodes import Ids, Node, unique_ids
-from .truth import Truth, annotating, certain, evaluate, reached
+from .truth import Truth, annotating, certain, evaluate, reached, relevant, settle
 
 if TYPE_CHECKING:
     from .engine import Engine, Goal
@@ -67,14 +67,15 @@ class ObjectFrame:
         nodes = engine.nodes
         self.engine, self.must, self.may = engine, must, may
         self.closure = nodes.closure((*must, *may))
-        self.base = certain(nodes, must)
-        self.possible = NEVER not in self.base and all(nodes[n].types & OBJECT for n in self.base)
+        self._failing = frozenset(n for n in self.closure if not nodes[n].types & OBJECT)
+        self.base, false = settle(nodes, self.closure, must, self._failing)
+        self._watched = self._watch(false)
+        self.possible = not self.base & false
         self.classes = engine.keys.of(nodes.preorder((*must, *may)), self.base) if self.possible else []
         self.names = sum(c.name is not None for c in self.classes)
         self._any_order = engine.any_order
         self._cap = max((_counted_to(nodes[n]) for n in self.closure), default=0)
         self._bounded = [n for n in self.closure if _counted_to(nodes[n])]
-        self._failing = frozenset(n for n in self.closure if not nodes[n].types & OBJECT)
         self._checks = {n: is_constant(nodes[n]) for n in self.closure if nodes[n].values is not None}
         self._needers = [self._who_needs(c.name) for c in self.classes]
         self._missing = self._missing_names()
@@ -86,15 +87,23 @@ class ObjectFrame:
         self._ends: dict[tuple[State, Goal], tuple[tuple[int, int], ...] | None] = {}
         self._finals: dict[State, int | None] = {}
 
+    def _watch(self, false: frozenset[int]) -> frozenset[int]:
+        """The nodes that may or may not hold, and make a difference; evaluating members is one."""
+        nodes = self.engine.nodes
+        if any(nodes[n].leftover not in (None, ALWAYS) for n in self.closure):
+            return frozenset(self.closure) - self.base - false
+        return relevant(nodes, (*self.must, *self.may), false) - self.base
+
     def _who_needs(self, name: str | None) -> frozenset[int]:
         if name is None:
             return frozenset()
-        return frozenset(n for n in self.closure if name in self.engine.nodes[n].required)
+        return frozenset(n for n in self.base | self._watched if name in self.engine.nodes[n].required)
 
     def _missing_names(self) -> frozenset[int]:
         """The nodes that require a name which no class has, because no key may be so: they fail."""
         there = {c.name for c in self.classes}
-        return frozenset(n for n in self.closure if any(r not in there for r in self.engine.nodes[n].required))
+        nodes = self.engine.nodes
+        return frozenset(n for n in self.base | self._watched if any(r not in there for r in nodes[n].required))
 
     # ------------------------------------------------------------------ members
 
@@ -102,9 +111,9 @@ class ObjectFrame:
         """What applies to a member: all that has to hold, all that is observed, and the clauses of `unevaluated`."""
         nodes = self.engine.nodes
         must = {sub for n, subs in key.applied.items() if n in self.base for sub in subs}
-        may = {sub for n, subs in key.applied.items() if n not in self.base for sub in subs}
+        may = {sub for n, subs in key.applied.items() if n in self._watched for sub in subs}
         leftovers = []
-        for n in self.closure:
+        for n in self.base | self._watched:
             node = nodes[n]
             if node.leftover is None or node.leftover == ALWAYS or n in key.applied:
                 continue
@@ -140,9 +149,9 @@ class ObjectFrame:
         for vector in sorted(vectors):
             failed = {
                 n for n, subs in cls.applied.items()
-                if n not in self.base and not all(holds(s, vector) for s in subs)
+                if n in self._watched and not all(holds(s, vector) for s in subs)
             }  # fmt: skip
-            failed |= cls.wrong
+            failed |= cls.wrong & self._watched
             clauses = set()
             for n, sub, clause in leftovers:
                 if not holds(sub, vector):
@@ -159,8 +168,8 @@ class ObjectFrame:
         """Whether it plainly makes no difference if a name comes or not: no plan needs to look at it."""
         _, may, leftovers = self._children[key]
         cls = self.classes[key]
-        watched = any(n not in self.base and subs != (ALWAYS,) for n, subs in cls.applied.items())
-        return not (watched or may or leftovers or cls.wrong or self._needers[key] or self._cap)
+        watched = any(n in self._watched and subs != (ALWAYS,) for n, subs in cls.applied.items())
+        return not (watched or may or leftovers or cls.wrong & self._watched or self._needers[key] or self._cap)
 
     def _planned(self, state: State) -> State:
         """What of a state matters to plans: which of the active names were seen."""
@@ -187,9 +196,10 @@ class ObjectFrame:
         return state._replace(failed=now, clauses=frozenset(c for c in state.clauses if c[0] not in now))
 
     def _present(self, key: int, state: State, effect: Effect) -> State:
-        failed = state.failed | effect.failed
-        clauses = state.clauses
-        if effect.clauses or effect.failed:
+        failed, clauses = state.failed, state.clauses
+        if not effect.failed <= failed:
+            failed |= effect.failed
+        if not effect.clauses <= clauses or (clauses and failed is not state.failed):
             clauses = absorb(c for c in clauses | effect.clauses if c[0] not in failed)
         used = state.used
         at = self._finite(key)
