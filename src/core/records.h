@@ -103,6 +103,16 @@ class Records {
     }
     return id;
   }
+  // The keys of known text in an order of their own.
+  uint32_t sorted_typed(uint32_t list) {
+    std::vector<uint32_t> keys;
+    for (uint32_t at = typed_known_[list]; at != 0; at = typed_lists_[at].rest) keys.push_back(typed_lists_[at].text);
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    uint32_t out = 0;
+    for (uint32_t key : keys) out = add_typed(out, key);
+    return out;
+  }
   uint32_t typed_rest(uint32_t list) const { return typed_lists_[list].rest; }
   TypedKey last_typed(uint32_t list) const { return typed_keys_[typed_lists_[list].text]; }
   // The list without the keys whose text is unknown.

@@ -7,10 +7,15 @@
 
 namespace mw {
 
-KeyMachine::KeyMachine(std::shared_ptr<Automaton> automaton, uint32_t kind, bool any_escapes, const Vocab& vocab)
+KeyMachine::KeyMachine(std::shared_ptr<Automaton> automaton, uint32_t kind, bool any_escapes, bool restricted, const Vocab& vocab)
     : automaton_(std::move(automaton)), dfa_(automaton_->dfa()),
       bases_(automaton_->bases(vocab, any_escapes ? Transport::JsonAny : Transport::JsonMinimal)), kind_(kind),
-      any_escapes_(any_escapes) {}
+      any_escapes_(any_escapes), restricted_(restricted) {}
+
+bool KeyMachine::may_run_out() const {
+  constexpr uint64_t many = 1'000'000;
+  return restricted_ && !automaton_->counts().exceeds(dfa_.start(), many);
+}
 
 // Keys of which the text is unknown do not count here: the opening quote is where they raise a doubt.
 State KeyMachine::enter(Request& r, State start, uint32_t given) const {
@@ -157,9 +162,11 @@ bool KeyMachine::any_lives_in(Request& r, const KeyCursor& at, uint32_t lo, uint
   return any_next(r, at, lo, hi, [&](uint32_t c) { return lives(r, after(r, at, c)); }, off);
 }
 
-// The text matters as long as it may become a typed key; the list as well, since the search itself types no key twice.
+// The text matters as long as it may become a typed key. Of which text a key was in the end matters to later keys of its
+// kind; but the texts of a large kind are too many, and a way to the end is taken to find another one for each key.
 State KeyMachine::forget(Request& r, State s, const Forget&) const {
   Records& k = r.records();
+  if (!automaton_->counts().exceeds(dfa_.start(), kFewKeys)) return s;
   if (is_closed(s)) return closed(k, kUnknownText, kind_);
   if (!is_inside(s)) return s;
   const KeyCursor at = cursor(k, s);
