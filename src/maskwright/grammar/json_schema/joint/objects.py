@@ -15,6 +15,7 @@ from maskwright.errors import LimitError
 
 from ..kinds import OBJECT
 from ..model import ALWAYS, NEVER
+from .decided import essential, known
 from .members import MANY, KeyClass
 from .nodes import Ids, Node, unique_ids
 from .truth import Truth, annotating, certain, evaluate, reached, relevant, settle
@@ -69,6 +70,8 @@ class ObjectFrame:
         self.closure = nodes.closure((*must, *may))
         self._failing = frozenset(n for n in self.closure if not nodes[n].types & OBJECT)
         self.base, false = settle(nodes, self.closure, must, self._failing)
+        # Whether a node holds then matters to members, however the formulas come out.
+        self._annotated = any(nodes[n].leftover not in (None, ALWAYS) for n in self.closure)
         self._watched = self._watch(false)
         self.possible = not self.base & false
         self.classes = engine.keys.of(nodes.preorder((*must, *may)), self.base) if self.possible else []
@@ -82,6 +85,8 @@ class ObjectFrame:
         self.possible = self.possible and not self._missing & self.base
         self._children = [self._child(c) for c in self.classes]
         self._active = [key for key in range(self.names) if not self._is_inert(key)]
+        self._closed = self._closed_at()
+        self._essential: dict[tuple[int, frozenset[int]], frozenset[int] | None] = {}
         self._effects: dict[int, tuple[int, list[Effect]]] = {}
         self._live: dict[tuple[int, State, Goal], int | None] = {}
         self._ends: dict[tuple[State, Goal], tuple[tuple[int, int], ...] | None] = {}
@@ -90,7 +95,7 @@ class ObjectFrame:
     def _watch(self, false: frozenset[int]) -> frozenset[int]:
         """The nodes that may or may not hold, and make a difference; evaluating members is one."""
         nodes = self.engine.nodes
-        if any(nodes[n].leftover not in (None, ALWAYS) for n in self.closure):
+        if self._annotated:
             return frozenset(self.closure) - self.base - false
         return relevant(nodes, (*self.must, *self.may), false) - self.base
 
@@ -172,10 +177,44 @@ class ObjectFrame:
         return not (watched or may or leftovers or cls.wrong & self._watched or self._needers[key] or self._cap)
 
     def _planned(self, state: State) -> State:
-        """What of a state matters to plans: which of the active names were seen."""
+        """A state by what matters to plans: which of the active names were seen."""
         if self._any_order:
             return state._replace(seen=sum(1 << n for n, key in enumerate(self._active) if state.seen >> key & 1))
         return state._replace(seen=bisect_left(self._active, state.seen))
+
+    def _closed_at(self) -> list[frozenset[int]]:
+        """By place among the active names: the nodes that neither it nor what comes after can make fail."""
+        others = {n for key in range(self.names, len(self.classes)) for n in self._touched(key)}
+        open_ = frozenset(others | set(self._bounded) | set(self._checks))
+        out = [open_]
+        for key in reversed(self._active):
+            out.append(out[-1] | self._touched(key))
+        every = frozenset(self.closure)
+        return [every - nodes for nodes in reversed(out)]
+
+    def _touched(self, key: int) -> frozenset[int]:
+        """The nodes that a member of a class, or its absence, can make fail."""
+        cls = self.classes[key]
+        leftovers = {n for n, _, _ in self._children[key][2]}
+        return frozenset({n for n, subs in cls.applied.items() if subs != (ALWAYS,)} | cls.wrong | leftovers) | (
+            self._needers[key]
+        )
+
+    def _reduced(self, place: int, state: State) -> State | None:
+        """A plan's state without what cannot matter any more; None where something failed that has to hold."""
+        if not self._watched:
+            return state
+        key = (place, state.failed)
+        if key not in self._essential:
+            nodes = self.engine.nodes
+            values = known(nodes, self.closure, state.failed | self._failing, self._closed[place])
+            dead = any(values[n] is False for n in self.must)
+            kept = frozenset[int]() if dead else essential(nodes, (*self.must, *self.may), values) - self._failing
+            self._essential[key] = None if dead else state.failed if self._annotated else kept
+        failed = self._essential[key]
+        if failed is None or failed == state.failed:
+            return None if failed is None else state
+        return state._replace(failed=failed, clauses=frozenset(c for c in state.clauses if c[0] not in failed))
 
     # ------------------------------------------------------------------ states
 
@@ -267,15 +306,10 @@ class ObjectFrame:
             return set()
         if not self.may:
             return {0} if self.is_live(self.start(), None) else set()
-        states = {self.start()}
-        for key in self._active:
-            after = set()
-            for state in states:
-                absent = self._absent(key, state)
-                if absent is not None:
-                    after.add(absent)
-                after.update(self._present(key, state, e) for e in self.effects(key))
-            states = after
+        start = self._reduced(0, self.start())
+        states = set() if start is None else {start}
+        for place in range(len(self._active)):
+            states = {after for state in states for _, after in self._choices(place, state)}
             self._check(states)
         found = {self._final(s) for s in self._close(states)}
         return {v for v in found if v is not None}
@@ -309,7 +343,8 @@ class ObjectFrame:
 
     def is_live(self, state: State, goal: Goal) -> bool:
         """Whether some members lead from a state to an object that fits the goal."""
-        return self._plan(self._planned(state), goal) is not None
+        planned = self._reduced(0, self._planned(state))
+        return planned is not None and self._plan(planned, goal) is not None
 
     def may_end(self, state: State, goal: Goal) -> bool:
         """Whether the object may end in a state."""
@@ -345,16 +380,15 @@ class ObjectFrame:
         return next(n for n, step in enumerate(steps) if step.key == key and vectors <= step.vectors)
 
     def _first_member(self, state: State, goal: Goal) -> tuple[int, int]:
-        now = self._planned(state)
+        now = self._reduced(0, self._planned(state))
         for place, key in enumerate(self._active):
+            assert now is not None
             choice = self._live[place, now, goal]
             assert choice is not None
             if choice > 0:
                 return key, choice - 1
-            if not self._is_past(place, now):
-                absent = self._absent(key, now)
-                assert absent is not None
-                now = absent
+            now = next(after for n, after in self._choices(place, now) if n == 0)
+        assert now is not None
         way = self._ends[now, goal]
         assert way
         return way[0]
@@ -392,13 +426,17 @@ class ObjectFrame:
         return bool(state.seen >> place & 1) if self._any_order else place < state.seen
 
     def _choices(self, place: int, state: State) -> Iterator[tuple[int, State]]:
+        for choice, after in self._all_choices(place, state):
+            reduced = None if after is None else self._reduced(place + 1, after)
+            if reduced is not None:
+                yield choice, reduced
+
+    def _all_choices(self, place: int, state: State) -> Iterator[tuple[int, State | None]]:
         if self._is_past(place, state):
             yield 0, state
             return
         key = self._active[place]
-        absent = self._absent(key, state)
-        if absent is not None:
-            yield 0, absent
+        yield 0, self._absent(key, state)
         for n, effect in enumerate(self.effects(key)):
             yield n + 1, self._present(key, state, effect)
 
