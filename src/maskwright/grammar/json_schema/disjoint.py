@@ -48,7 +48,7 @@ def expand_all(forms: Forms) -> bool:
             stack += members
             continue
         if not forms.is_plain(key):
-            stack += joint.below(key)
+            stack += joint.explore(key)
             continue
         alternatives = forms.of(key)
         suspect = suspect or not alternatives

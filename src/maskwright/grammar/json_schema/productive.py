@@ -100,7 +100,8 @@ class Productivity:
             if members is not None:
                 below = members
             elif not forms.is_plain(key):
-                below = forms.joint.below(key)
+                forms.joint.explore(key)
+                below = forms.joint.plain
             else:
                 below = [k for facets in forms.of(key) for k in facets.below(scan)]
             for k in below:
