@@ -91,6 +91,7 @@ class Records {
 
   // Lists of typed keys; 0 = none.
   uint32_t typed_key(const TypedKey& k) { return typed_keys_.intern(k); }
+  TypedKey typed_key(uint32_t handle) const { return typed_keys_[handle]; }
   uint32_t add_typed(uint32_t list, uint32_t key) {
     const uint32_t id = typed_lists_.intern({list, key});
     if (id < typed_known_.size()) return id;

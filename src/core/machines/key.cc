@@ -162,15 +162,23 @@ bool KeyMachine::any_lives_in(Request& r, const KeyCursor& at, uint32_t lo, uint
   return any_next(r, at, lo, hi, [&](uint32_t c) { return lives(r, after(r, at, c)); }, off);
 }
 
-// The text matters as long as it may become a typed key. Of which text a key was in the end matters to later keys of its
-// kind; but the texts of a large kind are too many, and a way to the end is taken to find another one for each key.
+bool KeyMachine::is_among_few(const Records& k, TextId text) const {
+  if (text == kUnknownText) return false;
+  StringCounts& counts = automaton_->counts();
+  return !counts.exceeds(dfa_.start(), kFewKeys) || k.text_length(text) < counts.bytes_beyond(dfa_.start(), kShortKeys);
+}
+
+// The text matters as long as it may become a typed key. What text a key had in the end matters to later keys of its kind;
+// but of a large kind that is kept for the few shortest alone: the others are so many that a way to the end is taken to find
+// another one for each of its keys.
 State KeyMachine::forget(Request& r, State s, const Forget&) const {
   Records& k = r.records();
-  if (!automaton_->counts().exceeds(dfa_.start(), kFewKeys)) return s;
-  if (is_closed(s)) return closed(k, kUnknownText, kind_);
-  if (!is_inside(s)) return s;
+  if (!is_inside(s)) {
+    const bool keeps = !is_closed(s) || is_among_few(k, k.typed_key(static_cast<uint32_t>(s & ~kClosed) - 1).text);
+    return keeps ? s : closed(k, kUnknownText, kind_);
+  }
   const KeyCursor at = cursor(k, s);
-  if (typed_under(r, at) != nullptr) return s;
+  if (is_among_few(k, at.text) || typed_under(r, at) != nullptr) return s;
   return pack(k, {0, kUnknownText, at.dfa}, forget_in(dfa_, at.dfa, sub_of(s), any_escapes_));
 }
 

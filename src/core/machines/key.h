@@ -36,7 +36,7 @@ class KeyMachine final : public Machine {
   uint32_t with_unknown(Records& k, uint32_t list) const { return k.add_typed(list, k.typed_key({kUnknownText, kind_})); }
 
  private:
-  static constexpr uint64_t kFewKeys = 10;
+  static constexpr uint64_t kFewKeys = 6, kShortKeys = 3;
   static constexpr State kQuote = State{1} << 62, kClosed = State{1} << 61;
   static bool is_closed(State s) { return (s & kClosed) != 0; }
   static bool is_inside(State s) { return s < kClosed; }
@@ -57,6 +57,7 @@ class KeyMachine final : public Machine {
   std::vector<uint32_t> next_typed(Request& r, const KeyCursor& at) const;
   template <class Near, class Off>
   bool any_next(Request& r, const KeyCursor& at, uint32_t lo, uint32_t hi, Near near, Off off) const;
+  bool is_among_few(const Records& k, TextId text) const;
   // --- masks
   class NearFinder;
   void add_base(Walker& w, TrieNode node, const Item& item, const KeyCursor& at) const;
