@@ -70,7 +70,6 @@ UNSUPPORTED: list[tuple[Any, str]] = [
     ({"propertyNames": {"pattern": "^x"}}, "/propertyNames"),
     ({"uniqueItems": True}, "/uniqueItems"),
     ({"contains": {"type": "null"}}, "/contains"),
-    ({"multipleOf": 7}, "/multipleOf"),
     ({"minProperties": 3}, "/minProperties"),
     ({"maxProperties": 3}, "/maxProperties"),
     ({"properties": {"a": {"not": {"items": {"type": "null"}}}}}, "/properties/a/not"),
