@@ -1,6 +1,7 @@
 #include "automaton.h"
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <queue>
@@ -98,6 +99,11 @@ class OneToken {
 };
 
 }  // namespace
+
+Automaton::Automaton(std::shared_ptr<RegexDfa> dfa) : dfa_(std::move(dfa)), counts_(*dfa_) {
+  static std::atomic<uint32_t> last{0};
+  serial_ = ++last;
+}
 
 Automaton::PerVocab& Automaton::per_vocab(const Vocab& vocab, Transport transport) {
   for (auto& p : per_vocab_)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bases.h"
+#include "regex_count.h"
 #include "regex_dfa.h"
 #include "vocab.h"
 
@@ -14,11 +15,13 @@ namespace mw {
 
 class Automaton {
  public:
-  explicit Automaton(std::shared_ptr<RegexDfa> dfa) : dfa_(std::move(dfa)) {}
+  explicit Automaton(std::shared_ptr<RegexDfa> dfa);
   Automaton(const Automaton&) = delete;
   Automaton& operator=(const Automaton&) = delete;
 
   RegexDfa& dfa() const { return *dfa_; }
+  StringCounts& counts() { return counts_; }
+  uint32_t serial() const { return serial_; }  // no other automaton of the process has it
   RegexBases& bases(const Vocab& vocab, Transport transport);
 
   // Fewest tokens from a state (with `sub` of a character read) to the end of a match; inside a JSON string the closing
@@ -54,6 +57,8 @@ class Automaton {
   PerVocab& per_vocab(const Vocab& vocab, Transport transport);
 
   std::shared_ptr<RegexDfa> dfa_;
+  StringCounts counts_;
+  uint32_t serial_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<PerVocab>> per_vocab_;
   bool too_wide_ = false;

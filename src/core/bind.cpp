@@ -18,6 +18,9 @@
 #include "bind_regex.h"
 #include "machines/array.h"
 #include "machines/choice.h"
+#include "machines/joint_array.h"
+#include "machines/joint_object.h"
+#include "machines/key.h"
 #include "machines/object.h"
 #include "machines/string.h"
 #include "matcher.h"
@@ -379,6 +382,26 @@ std::vector<mw::NodeId> children_of(const PyProgram& p, const std::vector<int64_
   return out;
 }
 
+mw::Control control_of(const PyProgram& p, bool may_close, const std::vector<int64_t>& keys, const std::vector<int64_t>& offsets, const std::vector<int64_t>& children, const std::vector<int64_t>& nexts, int64_t witness) {
+  mw::Control c;
+  c.may_close = may_close;
+  c.keys = children_of(p, keys, false);
+  c.children = children_of(p, children, false);
+  c.nexts = children_of(p, nexts, false);
+  const size_t n = c.children.size();
+  if (c.nexts.size() != n) throw nb::value_error("children and nexts differ in length");
+  const bool items = keys.empty() && (offsets.size() == 2 || (offsets.empty() && n == 0));
+  if (!items && offsets.size() != keys.size() + 1) throw nb::value_error("there is an offset for each key and one more");
+  if (!offsets.empty() && (offsets.front() != 0 || offsets.back() != static_cast<int64_t>(n))) throw nb::value_error("the offsets go from 0 to the number of alternatives");
+  for (size_t i = 0; i + 1 < offsets.size(); ++i)
+    if (offsets[i + 1] < offsets[i] || (offsets[i + 1] == offsets[i] && !items)) throw nb::value_error("an entry has no alternatives");
+  for (int64_t o : offsets) c.offsets.push_back(static_cast<uint32_t>(o));
+  if (may_close != (witness == -1)) throw nb::value_error("a control state has a witness if and only if it may not close");
+  if (witness < -1 || witness >= static_cast<int64_t>(n)) throw nb::value_error("the witness is not an alternative");
+  c.witness = static_cast<int32_t>(witness);
+  return c;
+}
+
 template <class Machine>
 void define(PyProgram& p, int64_t node, std::unique_ptr<Machine> machine, mw::State start) {
   const mw::NodeId n = child_of(p, node, false);
@@ -483,6 +506,24 @@ void bind_program(nb::module_& m) {
         if (p.program->is_defined(n)) throw nb::value_error("the node is defined already");
         p.program->define_union(n, children_of(p, members, false));
       })
+      .def("define_control", [](PyProgram& p, int64_t node, bool may_close, const std::vector<int64_t>& keys, const std::vector<int64_t>& offsets, const std::vector<int64_t>& children, const std::vector<int64_t>& nexts, int64_t witness) {
+        const mw::NodeId n = child_of(p, node, false);
+        if (p.program->is_defined(n)) throw nb::value_error("the node is defined already");
+        p.program->define_control(n, control_of(p, may_close, keys, offsets, children, nexts, witness));
+      }, "node"_a, "may_close"_a, "keys"_a, "offsets"_a, "children"_a, "nexts"_a, "witness"_a)
+      .def("define_joint_object", [](PyProgram& p, int64_t node, int64_t control) {
+        p.program->uses_json();
+        define(p, node, std::make_unique<mw::JointObjectMachine>(child_of(p, control, false), p.program->whitespace()), mw::JointObjectMachine::start());
+      }, "node"_a, "control"_a)
+      .def("define_joint_array", [](PyProgram& p, int64_t node, int64_t control) {
+        p.program->uses_json();
+        define(p, node, std::make_unique<mw::JointArrayMachine>(child_of(p, control, false), p.program->whitespace()), mw::JointArrayMachine::start());
+      }, "node"_a, "control"_a)
+      .def("define_key", [](PyProgram& p, int64_t node, const PyRegex& regex, bool any_escapes) {
+        p.program->uses_json();
+        auto over = regex.over(p.program->vocab(), any_escapes ? mw::Transport::JsonAny : mw::Transport::JsonMinimal);
+        define(p, node, std::make_unique<mw::KeyMachine>(std::move(over), regex.automaton->serial(), any_escapes, p.program->vocab()), mw::KeyMachine::start());
+      }, "node"_a, "regex"_a, "any_escapes"_a)
       .def("matcher", [](nb::object self) {
         auto* p = nb::cast<PyProgram*>(self);
         if (p->program->node_count() == 0) throw nb::value_error("a program has a root, node 0");

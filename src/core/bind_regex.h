@@ -80,6 +80,19 @@ inline void bind_regex(nb::module_& m) {
       })
       .def_prop_ro("min_length", [](PyRegex& self) { return self.automaton->dfa().min_length(self.automaton->dfa().start()); })
       .def_prop_ro("max_length", [](PyRegex& self) { return self.automaton->dfa().max_length(self.automaton->dfa().start()); })
+      .def("count", [](PyRegex& self, uint64_t most) {
+        const Gate::Pass pass;
+        nb::gil_scoped_release release;
+        StringCounts& counts = self.automaton->counts();
+        const DfaState start = self.automaton->dfa().start();
+        uint64_t low = 0, high = most;  // the count lies between, or is more than `most`
+        while (low < high) {
+          const uint64_t middle = low + (high - low) / 2;
+          if (counts.exceeds(start, middle)) low = middle + 1;
+          else high = middle;
+        }
+        return low;
+      }, nb::arg("most"))
       .def_prop_ro("state_count", [](PyRegex& self) { return self.automaton->dfa().state_count(); });
 }
 

@@ -22,6 +22,7 @@ uint32_t Request::rest_cost(RestId rest) {
       const State s = machine(f.machine).resume(*this, f.state, 0);
       if (s != kDead) best = std::min(best, add_cost(machine(f.machine).cost(*this, s), rest_cost(f.rest)));
     }
+    if (lacks_nodes()) return best;  // of no account: the caller starts again
     rest_costs_[chain[i]] = best;
   }
   return rest_costs_[rest];

@@ -155,6 +155,13 @@ void Walker::reach(TrieNode node, const Item& item) {
   --depth_;
 }
 
+template <class F>
+void Walker::each_branch(const Machine& m, const Item& item, F go_on) {
+  std::vector<State> states;
+  m.branches(request_, item.state, states);
+  for (State s : states) go_on(Item{s, item.machine, item.rest});
+}
+
 void Walker::follow(TrieNode node, const Item& item) {
   const Machine& m = request_.machine(item.machine);
   if (m.more(request_, item.state)) walk(node, item);
@@ -165,6 +172,7 @@ void Walker::follow(TrieNode node, const Item& item) {
   };
   if (a.pop && item.rest != kEndOfText) go(request_.after_pop(item.rest, a.value));
   if (a.push != kNoChild) go(request_.after_push(item, a));
+  if (a.split) [[unlikely]] each_branch(m, item, [&](const Item& branch) { follow(node, branch); });
 }
 
 void Walker::follow_exits(ExitTrie& exits, CharRange range, const Item& item) {
@@ -191,6 +199,7 @@ void Walker::follow_exit(const Exit& exit, ExitTrie::Node& node, const Item& ite
   };
   if (a.pop && item.rest != kEndOfText) go(request_.after_pop(item.rest, a.value));
   if (a.push != kNoChild) go(request_.after_push(item, a));
+  if (a.split) [[unlikely]] each_branch(m, item, [&](const Item& branch) { follow_exit(exit, node, branch); });
 }
 
 void Walker::step_exit(const Exit& exit, ExitTrie::Node& child, const Item& item, uint8_t b) {

@@ -87,6 +87,8 @@ class Walker {
   };
   void walk_later();
   void follow(TrieNode node, const Item& item);
+  template <class F>
+  void each_branch(const Machine& m, const Item& item, F go_on);
   void walk_exit(const Exit& exit, ExitTrie::Node& node, const Item& item);
   void reach_exit(const Exit& exit, ExitTrie::Node& node, const Item& item);
   void follow_exit(const Exit& exit, ExitTrie::Node& node, const Item& item);

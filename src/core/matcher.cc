@@ -139,7 +139,7 @@ Matcher::Verdict Matcher::cost(uint32_t& tokens) {
   }
   if (!r.program().settle_costs(0, r.needs())) return Verdict::Needs;
   tokens = r.config_cost(config());
-  return Verdict::Yes;
+  return r.lacks_nodes() ? Verdict::Needs : Verdict::Yes;
 }
 
 Matcher::Verdict Matcher::allowed_in(ConfigId id, std::vector<TokenId>& out) {

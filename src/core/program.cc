@@ -22,6 +22,14 @@ void Program::define_union(NodeId n, std::vector<NodeId> members) {
   node.defined.store(true, std::memory_order_release);
 }
 
+void Program::define_control(NodeId n, Control control) {
+  Node& node = nodes_[static_cast<size_t>(n)];
+  while (control.witness >= 0 && control.offsets[control.witness_entry + 1] <= static_cast<uint32_t>(control.witness))
+    ++control.witness_entry;
+  node.control = std::make_unique<const Control>(std::move(control));
+  node.defined.store(true, std::memory_order_release);
+}
+
 bool Program::starts(NodeId n, std::vector<Start>& out, std::vector<NodeId>& needs) const {
   std::vector<NodeId> stack{n}, seen;
   bool complete = true;
@@ -33,7 +41,7 @@ bool Program::starts(NodeId n, std::vector<Start>& out, std::vector<NodeId>& nee
       needs.push_back(at);
       complete = false;
     } else if (!there.is_union) {
-      out.push_back(there.start);
+      if (!there.control) out.push_back(there.start);
     } else if (std::find(seen.begin(), seen.end(), at) == seen.end()) {
       seen.push_back(at);
       stack.insert(stack.end(), there.members.rbegin(), there.members.rend());
@@ -43,8 +51,17 @@ bool Program::starts(NodeId n, std::vector<Start>& out, std::vector<NodeId>& nee
 }
 
 void Program::add_children(NodeId n, std::vector<NodeId>& out) const {
-  if (node(n).is_union) out.insert(out.end(), node(n).members.begin(), node(n).members.end());
-  else machine(node(n).start.machine).children(out);
+  const Node& there = node(n);
+  if (there.is_union) {
+    out.insert(out.end(), there.members.begin(), there.members.end());
+  } else if (!there.control) {
+    machine(there.start.machine).children(out);
+  } else if (there.control->witness >= 0) {
+    const auto w = static_cast<size_t>(there.control->witness);
+    if (!there.control->keys.empty()) out.push_back(there.control->keys[there.control->witness_entry]);
+    out.push_back(there.control->nexts[w]);
+    out.push_back(there.control->children[w]);
+  }
 }
 
 // All nodes reachable from the root, parents first; what is undefined goes to needs.
@@ -77,11 +94,12 @@ bool Program::settle_costs(NodeId root, std::vector<NodeId>& needs) {
   const std::scoped_lock lock(cost_mutex_);
   std::vector<NodeId> order;
   if (!reachable_undefined(root, order, needs)) return false;
-  Request scratch(std::shared_ptr<Program>(std::shared_ptr<void>(), this));
+  Request scratch(std::shared_ptr<Program>(std::shared_ptr<void>(), this), true);
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t i = order.size(); i-- > 0;) {
       Node& n = nodes_[static_cast<size_t>(order[i])];
+      if (n.control) continue;  // its cost is a matter of the object's (joint_cost.cc)
       uint32_t cost = kNoCost;
       if (n.is_union)
         for (NodeId m : n.members) cost = std::min(cost, node_cost(m));
@@ -112,7 +130,8 @@ bool Program::settle_spelling(std::vector<NodeId>& needs) {
       stack.pop_back();
       if (seen[at]) continue;
       seen[at] = 1;
-      freely = freely && nodes_[at].cost.load(std::memory_order_acquire) < kNoCost;
+      // TODO control
+      freely = freely && !nodes_[at].control && nodes_[at].cost.load(std::memory_order_acquire) < kNoCost;
       add_children(static_cast<NodeId>(at), stack);
     }
   }

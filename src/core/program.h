@@ -12,6 +12,7 @@
 
 #include "automaton.h"
 #include "bases.h"
+#include "control.h"
 #include "machines/machine.h"
 #include "stable_vector.h"
 #include "vocab.h"
@@ -39,6 +40,21 @@ class Program {
   bool is_defined(NodeId n) const { return node(n).defined.load(std::memory_order_acquire); }
   void define_machine(NodeId n, std::unique_ptr<Machine> machine, State start);
   void define_union(NodeId n, std::vector<NodeId> members);
+  void define_control(NodeId n, Control control);
+  // The machine of a node, nullptr where it is none, or not defined yet.
+  const Machine* machine_at(NodeId n) const {
+    const Node& there = node(n);
+    if (!is_defined(n) || there.is_union || there.control) return nullptr;
+    return machines_[there.start.machine].get();
+  }
+  // A control state, or nullptr and a need where it is not defined yet.
+  const Control* control(NodeId n, std::vector<NodeId>& needs) const {
+    if (!is_defined(n)) {
+      needs.push_back(n);
+      return nullptr;
+    }
+    return node(n).control ? node(n).control.get() : &no_control_;
+  }
 
   // Whether every prefix that the machines take can be finished by tokens: then whole sets of tokens may be taken. For
   // vocabularies that lack bytes this is settled before the first mask, which wants all nodes defined: one that the
@@ -56,6 +72,7 @@ class Program {
   // Tokens that the cheapest text of a node takes by the witnesses of the machines; see cost.cc.
   uint32_t node_cost(NodeId n) const { return node(n).cost.load(std::memory_order_acquire); }
   // Settles node_cost for all nodes reachable from a node. False: `needs` holds undefined nodes.
+  // Of a control state only what its witness takes.
   bool settle_costs(NodeId root, std::vector<NodeId>& needs);
   bool costs_settled(NodeId n) const { return node(n).settled.load(std::memory_order_acquire); }
 
@@ -65,6 +82,7 @@ class Program {
     std::atomic<bool> settled{false};
     std::atomic<uint32_t> cost{kNoCost};
     std::vector<NodeId> members;  // of a union
+    std::unique_ptr<const Control> control;  // of a control state, which has no starts
     bool is_union = false;
     Start start{0, 0};
   };
@@ -75,6 +93,7 @@ class Program {
   std::shared_ptr<Vocab> vocab_;
   Whitespace whitespace_;
   std::atomic<bool> json_{false}, spelling_settled_{false}, spells_freely_{false};
+  Control no_control_;  // stands for what was defined as something else
   StableVector<Node> nodes_;
   StableVector<std::unique_ptr<Machine>> machines_;
   std::mutex cost_mutex_;

@@ -30,6 +30,29 @@ struct KeyText {
   bool operator==(const KeyText&) const = default;
 };
 
+// A key that a KeyMachine read, and its kind: keys of one regex.
+struct TypedKey {
+  TextId text = 0;
+  uint32_t kind = 0;
+  bool operator==(const TypedKey&) const = default;
+};
+
+// A key while a KeyMachine reads it: the keys typed before, the text, the regex's state.
+struct KeyCursor {
+  uint32_t list = 0;
+  TextId text = 0;
+  uint32_t dfa = 0;
+  bool operator==(const KeyCursor&) const = default;
+};
+
+// Where a joint object or array is: its control state, the keys typed so far, an entry or an alternative.
+struct JointRecord {
+  int32_t control = 0;
+  uint32_t list = 0;
+  uint32_t index = 0;
+  bool operator==(const JointRecord&) const = default;
+};
+
 class Records {
  public:
   Records() { clear(); }
@@ -41,12 +64,18 @@ class Records {
     set_index_.clear();
     texts_.clear();
     others_.clear();
+    joints_.clear();
+    cursors_.clear();
+    typed_keys_.clear();
+    typed_lists_.clear();
     sorted_list_ = 0;
     objects_.intern({});
     sets_.emplace_back();
     set_index_.insert(hash_set({}), 0);
     texts_.intern({0, 0, 0});
     others_.intern({kUnknownText, kUnknownText});  // handle 0: no list; unlike {0, 0}, no list of the empty key
+    typed_lists_.intern({kUnknownText, kUnknownText});
+    typed_known_.assign(1, 0);
   }
 
   uint32_t object(const ObjectRecord& r) { return objects_.intern(r); }
@@ -54,6 +83,39 @@ class Records {
 
   uint32_t key(const KeyText& k) { return keys_.intern(k); }
   const KeyText& key(uint32_t id) const { return keys_[id]; }
+
+  uint32_t joint(const JointRecord& j) { return joints_.intern(j); }
+  JointRecord joint(uint32_t id) const { return joints_[id]; }
+  uint32_t cursor(const KeyCursor& c) { return cursors_.intern(c); }
+  KeyCursor cursor(uint32_t id) const { return cursors_[id]; }
+
+  // Lists of typed keys; 0 = none.
+  uint32_t typed_key(const TypedKey& k) { return typed_keys_.intern(k); }
+  uint32_t add_typed(uint32_t list, uint32_t key) {
+    const uint32_t id = typed_lists_.intern({list, key});
+    if (id < typed_known_.size()) return id;
+    const uint32_t known = typed_known_[list];
+    const bool unknown = typed_keys_[key].text == kUnknownText;
+    typed_known_.push_back(unknown ? known : id);
+    if (!unknown && known != list) {
+      const uint32_t without = add_typed(known, key);
+      typed_known_[id] = without;
+    }
+    return id;
+  }
+  uint32_t typed_rest(uint32_t list) const { return typed_lists_[list].rest; }
+  TypedKey last_typed(uint32_t list) const { return typed_keys_[typed_lists_[list].text]; }
+  // The list without the keys whose text is unknown.
+  uint32_t known_typed(uint32_t list) const { return typed_known_[list]; }
+  template <class Test>
+  uint32_t count_unknown_typed(uint32_t list, Test of_kind) const {
+    uint32_t n = 0;
+    for (; typed_known_[list] != list; list = typed_lists_[list].rest) {
+      const TypedKey key = last_typed(list);
+      if (key.text == kUnknownText && of_kind(key.kind)) ++n;
+    }
+    return n;
+  }
 
   // Sets of name indices.
   bool in_set(uint32_t set, uint32_t i) const {
@@ -77,6 +139,8 @@ class Records {
     return texts_.intern({text, b, texts_[text].length + 1});
   }
   uint32_t text_length(TextId text) const { return texts_[text].length; }
+  TextId text_parent(TextId text) const { return texts_[text].parent; }
+  uint8_t last_byte(TextId text) const { return texts_[text].byte; }
   bool is_prefix(TextId prefix, TextId text) const {
     const uint32_t n = texts_[prefix].length;
     while (texts_[text].length > n) text = texts_[text].parent;
@@ -130,6 +194,17 @@ class Records {
   struct HashOther {
     uint64_t operator()(const Other& o) const { return mix(mix(3, o.rest), o.text); }
   };
+  struct HashTyped {
+    uint64_t operator()(const TypedKey& k) const { return mix(mix(10, k.text), k.kind); }
+  };
+  struct HashCursor {
+    uint64_t operator()(const KeyCursor& c) const { return mix(mix(mix(13, c.list), c.text), c.dfa); }
+  };
+  struct HashJoint {
+    uint64_t operator()(const JointRecord& j) const {
+      return mix(mix(mix(14, static_cast<uint64_t>(j.control)), j.list), j.index);
+    }
+  };
   static uint64_t hash_set(const std::vector<uint64_t>& words) {
     uint64_t h = 4;
     for (uint64_t w : words) h = mix(h, w);
@@ -142,6 +217,11 @@ class Records {
   HashIndex set_index_;
   Interner<Text, HashText> texts_;
   Interner<Other, HashOther> others_;
+  Interner<JointRecord, HashJoint> joints_;
+  Interner<KeyCursor, HashCursor> cursors_;
+  Interner<TypedKey, HashTyped> typed_keys_;
+  Interner<Other, HashOther> typed_lists_;  // `text` is the handle of a typed key
+  std::vector<uint32_t> typed_known_;       // by list
   uint32_t sorted_list_ = 0;
   std::vector<std::string> sorted_;
 };

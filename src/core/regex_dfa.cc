@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "char_decoder.h"
 #include "regex_expr.h"
 #include "regex_live.h"
 
@@ -312,7 +313,7 @@ void RegexDfa::successors(DfaState s, std::vector<Successor>& out) {
   out.clear();
   for (uint32_t cls = 0; cls < impl_->partition->size(); ++cls) {
     const DfaState to = impl_->step(s, cls);
-    if (to != 0) out.push_back({impl_->partition->smallest(cls), to});
+    if (to != 0) out.push_back({impl_->partition->smallest(cls), to, cls});
   }
 }
 
@@ -338,6 +339,20 @@ void RegexDfa::successors_in(DfaState s, uint32_t lo, uint32_t hi, std::vector<D
   });
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
+}
+
+std::vector<RegexDfa::ClassBytes> RegexDfa::class_bytes() const {
+  std::vector<ClassBytes> out(impl_->partition->size(), ClassBytes{});
+  impl_->partition->each_segment_from(0, [&](uint32_t first, uint32_t last, uint32_t cls) {
+    if (cls == kNoClass) return;
+    for (uint32_t cp = first; cp <= last && cp < 0x80; ++cp) ++out[cls][json_bytes(cp)];
+    for (const uint32_t begin : {0x80u, 0x800u, 0x10000u}) {  // lengths of UTF-8
+      const uint32_t end = begin == 0x80 ? 0x7ff : begin == 0x800 ? 0xffff : kMaxCodePoint;
+      const uint32_t lo = std::max(first, begin), hi = std::min(last, end);
+      if (lo <= hi) out[cls][json_bytes(lo)] += hi - lo + 1;
+    }
+  });
+  return out;
 }
 
 int64_t RegexDfa::min_length(DfaState s) const { return impl_->state(s).min_len; }

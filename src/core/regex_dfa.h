@@ -4,6 +4,7 @@
 // nothing is unrolled or determinised before it is reached. See regex_expr.h for the expressions.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -73,12 +74,16 @@ class RegexDfa {
   struct Successor {
     uint32_t code_point;
     DfaState next;
+    uint32_t cls;
   };
   void successors(DfaState s, std::vector<Successor>& out);
   // The one state to which all code points of [lo, hi] lead; 0 where they differ, or some are dead.
   DfaState uniform_successor(DfaState s, uint32_t lo, uint32_t hi);
   // The live successors by the code points of [lo, hi], each once.
   void successors_in(DfaState s, uint32_t lo, uint32_t hi, std::vector<DfaState>& out);
+  // By character class, how many of its code points take 0, 1, ... 6 bytes inside a JSON string (json_bytes).
+  using ClassBytes = std::array<uint32_t, 7>;
+  std::vector<ClassBytes> class_bytes() const;
   // Syntactic bounds, in code points, of the state's expression; max -1 = infinite.
   int64_t min_length(DfaState s) const;
   int64_t max_length(DfaState s) const;

@@ -21,7 +21,7 @@ void normalise(std::vector<Item>& items) {
 
 }  // namespace
 
-Request::Request(std::shared_ptr<Program> program) : program_(std::move(program)) {
+Request::Request(std::shared_ptr<Program> program, bool settling) : program_(std::move(program)), settling_(settling) {
   rests_.emplace_back();  // kEndOfText
   after_pop_.push_back(kNoConfig);
   rest_costs_.push_back(0);
@@ -83,10 +83,33 @@ void Request::expand(const Item& item, std::vector<Item>& out, bool& accepting) 
     else take(after_pop(item.rest, a.value));
   }
   if (a.push != kNoChild) take(after_push(item, a));
+  if (a.split) [[unlikely]] {
+    std::vector<State> states;
+    m.branches(*this, item.state, states);
+    for (State s : states) expand({s, item.machine, item.rest}, out, accepting);
+  }
 }
 
 ConfigId Request::after_pop(RestId rest, uint32_t value) {
-  if (value == 0 && after_pop_[rest] != kNoConfig) return after_pop_[rest];
+  if (value == 0) {
+    if (after_pop_[rest] == kNoConfig) {
+      const ConfigId id = pop_to(rest, 0);
+      if (lacks_nodes()) return 0;
+      after_pop_[rest] = id;
+    }
+    return after_pop_[rest];
+  }
+  const uint64_t key = static_cast<uint64_t>(rest) << 32 | value;
+  const auto hit = after_value_.find(key);
+  if (hit != after_value_.end()) return hit->second;
+  const ConfigId id = pop_to(rest, value);
+  if (lacks_nodes()) return 0;
+  after_value_.emplace(key, id);
+  bytes_used_ += sizeof(key) + 24;
+  return id;
+}
+
+ConfigId Request::pop_to(RestId rest, uint32_t value) {
   std::vector<Item> items;
   bool accepting = false;
   const std::vector<Item> frames = rests_[rest];  // a copy: expanding may add rests
@@ -94,14 +117,11 @@ ConfigId Request::after_pop(RestId rest, uint32_t value) {
     const State s = machine(f.machine).resume(*this, f.state, value);
     if (s != kDead) expand({s, f.machine, f.rest}, items, accepting);
   }
-  if (lacks_nodes()) return 0;
-  const ConfigId id = intern(std::move(items), accepting);
-  if (value == 0) after_pop_[rest] = id;
-  return id;
+  return lacks_nodes() ? 0 : intern(std::move(items), accepting);
 }
 
 ConfigId Request::after_push(const Item& at, const Accept& a) {
-  const PushKey key{a.resume, at.machine, at.rest, a.push};
+  const PushKey key{a.resume, at.machine, at.rest, a.push, a.given};
   const auto hit = after_push_.find(key);
   if (hit != after_push_.end()) return hit->second;
   std::vector<Start> starts;
@@ -109,7 +129,10 @@ ConfigId Request::after_push(const Item& at, const Accept& a) {
   const RestId rest = intern_rest({a.resume, at.machine, at.rest});
   std::vector<Item> items;
   bool accepting = false;
-  for (const Start& s : starts) expand({s.state, s.machine, rest}, items, accepting);
+  for (const Start& s : starts) {
+    const State from = a.given == 0 ? s.state : machine(s.machine).enter(*this, s.state, a.given);
+    if (from != kDead) expand({from, s.machine, rest}, items, accepting);
+  }
   if (lacks_nodes()) return 0;
   const ConfigId id = intern(std::move(items), accepting);
   after_push_.emplace(key, id);

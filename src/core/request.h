@@ -13,6 +13,7 @@
 
 #include "program.h"
 #include "records.h"
+#include "typed_index.h"
 
 namespace mw {
 
@@ -31,7 +32,8 @@ class SpellingSearch;
 
 class Request {
  public:
-  explicit Request(std::shared_ptr<Program> program);
+  // settling: only asked for costs while those of its program's nodes are being settled.
+  explicit Request(std::shared_ptr<Program> program, bool settling = false);
   ~Request();
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
@@ -69,6 +71,15 @@ class Request {
   uint32_t rest_cost(RestId rest);
   uint32_t config_cost(ConfigId id);
 
+  // Makes sure that the cost of a node may be asked for. False: nodes are needed first.
+  bool settle_cost(NodeId n) {
+    return settling_ || program_->costs_settled(n) || program_->settle_costs(n, needs_);
+  }
+  bool is_settling() const { return settling_; }
+  TypedIndex& typed_index(uint32_t kind) { return typed_[kind]; }
+  // Costs of control states with the keys typed so far (joint_cost.cc).
+  std::unordered_map<uint64_t, uint32_t>& control_costs() { return control_costs_; }
+
   // Set by a machine when a step depends on text that a base left open; see Walker.
   bool take_doubt() {
     const bool was = doubt_;
@@ -85,6 +96,7 @@ class Request {
 
  private:
   RestId intern_rest(const Item& frame);
+  ConfigId pop_to(RestId rest, uint32_t value);
 
   std::shared_ptr<Program> program_;
   Records records_;
@@ -93,17 +105,22 @@ class Request {
   std::vector<std::vector<Item>> rests_;
   HashIndex rest_index_;
   std::vector<ConfigId> after_pop_;   // by rest, for value 0
+  std::unordered_map<uint64_t, ConfigId> after_value_;  // by rest and value, for others
+  std::unordered_map<uint64_t, uint32_t> control_costs_;
+  std::unordered_map<uint32_t, TypedIndex> typed_;
   std::vector<uint32_t> rest_costs_;  // by rest; kUnsettled
   struct PushKey {
     State resume;
     MachineId machine;
     RestId rest;
     NodeId node;
+    uint32_t given;
     bool operator==(const PushKey&) const = default;
   };
   struct HashPush {
     size_t operator()(const PushKey& k) const {
-      return static_cast<size_t>(mix(mix(mix(mix(5, k.resume), k.machine), k.rest), static_cast<uint64_t>(k.node)));
+      const uint64_t pushed = static_cast<uint64_t>(k.node) << 32 | k.given;
+      return static_cast<size_t>(mix(mix(mix(mix(5, k.resume), k.machine), k.rest), pushed));
     }
   };
   std::unordered_map<PushKey, ConfigId, HashPush> after_push_;
@@ -113,6 +130,7 @@ class Request {
   std::shared_ptr<SpellingSearch> spelling_[2];  // shared: its type is complete in spelling.cc alone
   ConfigId root_ = kNoConfig;
   bool doubt_ = false;
+  bool settling_ = false;
   size_t bytes_used_ = 0;
 };
 

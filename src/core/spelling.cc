@@ -122,6 +122,7 @@ class SpellingSearch {
     const Accept a = m.accept(request_, job.at.state);
     if (a.pop) let_out(job.entry, {job.at.node, job.cost});
     if (a.push != kNoChild) push(job, m, a);
+    if (a.split) split(job, m);
     if (!m.more(request_, job.at.state)) return;
     const TrieNode n = job.at.node;
     for (TrieNode c = trie_.first_child(n), end = c + trie_.child_count(n); c < end; ++c) {
@@ -143,6 +144,14 @@ class SpellingSearch {
       meet(reader.first, {reader.second, exit.node}, before + exit.cost, before + exit.cost > 0);
   }
 
+  void split(const Job& job, const Machine& m) {
+    std::vector<State> states;
+    m.branches(request_, job.at.state, states);
+    for (State s : states) meet(job.entry, {m.forget(request_, s, forget_), job.at.node}, job.cost, false);
+  }
+
+  // What a child returns is not looked at: which keys a way to the end types matters to none of its later keys but for
+  // classes of so few keys that it may type them all.
   void push(const Job& job, const Machine& m, const Accept& a) {
     std::vector<Start> starts;
     if (!request_.program().starts(a.push, starts, request_.needs())) return;
@@ -150,7 +159,10 @@ class SpellingSearch {
     if (resumed == kDead) return;
     const State state = m.forget(request_, resumed, forget_);
     for (const Start& s : starts) {
-      const uint32_t child = entry({s.machine, s.state, job.at.node});
+      const Machine& pushed = request_.machine(s.machine);
+      const State from = a.given == 0 ? s.state : pushed.enter(request_, s.state, a.given);
+      if (from == kDead) continue;
+      const uint32_t child = entry({s.machine, a.given == 0 ? from : pushed.forget(request_, from, forget_), job.at.node});
       if (child >= settled_) {
         const auto [it, fresh] = entries_[child]->readers.try_emplace({job.entry, state}, job.cost);
         if (!fresh) it->second = std::min(it->second, job.cost);

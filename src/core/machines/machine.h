@@ -14,6 +14,7 @@ namespace mw {
 
 class Request;
 class Walker;
+class KeyMachine;
 
 using State = uint64_t;
 using MachineId = uint32_t;
@@ -34,9 +35,11 @@ struct Item {
 // What a machine offers in a state without reading a byte.
 struct Accept {
   bool pop = false;        // its value may end here,
+  bool split = false;      // or it goes on in several states at once: Machine::branches,
   uint32_t value = 0;      // handing this to the parent (one constant for plain grammars)
   NodeId push = kNoChild;  // or a child begins here,
-  State resume = kDead;    // after which it goes on in this state
+  uint32_t given = 0;      // which is told this (0 = nothing): Machine::enter,
+  State resume = kDead;    // and after which it goes on in this state
 };
 
 // How a search over the ways to the end of a text sees states.
@@ -56,6 +59,10 @@ class Machine {
   virtual Accept accept(Request& r, State s) const = 0;
   // Whether some byte may follow inside the machine.
   virtual bool more(Request& r, State s) const = 0;
+  // Where accept() says split: the states in which it goes on without reading a byte.
+  virtual void branches(Request&, State, std::vector<State>& /*out*/) const {}
+  // A start of a node that was pushed with something given; kDead where there is nothing to read then.
+  virtual State enter(Request&, State start, uint32_t /*given*/) const { return start; }
   // Goes on after a child that returned a value.
   virtual State resume(Request&, State s, uint32_t /*value*/) const { return s; }
 
@@ -72,8 +79,10 @@ class Machine {
   // A state that the same bytes finish, among few: drops what does not matter to a search for the end (spelling.cc).
   virtual State forget(Request&, State s, const Forget&) const { return s; }
 
-  // The nodes that may be pushed.
+  // The nodes whose costs its own takes: those that may be pushed, or the first control state (control.h).
   virtual void children(std::vector<NodeId>&) const {}
+  // The machine itself, where it reads keys that must differ.
+  virtual const KeyMachine* key() const { return nullptr; }
 
   MachineId id = 0;
 };

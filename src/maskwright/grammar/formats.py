@@ -187,6 +187,11 @@ def possible_ir(name: str) -> Ir | None:
     return _hostname_shape() if name == "hostname" else format_ir(name)
 
 
+def doubtful_ir(name: str) -> Ir | None:
+    """The strings that may belong to a format or not; None where there are none."""
+    return intersect(_hostname_shape(), complement(_hostname())) if name == "hostname" else None
+
+
 @lru_cache(maxsize=len(_FORMATS))
 def format_ir(name: str) -> Ir | None:
     """The strings of a format; None where it is not known here."""

@@ -1,18 +1,18 @@
-"""`not`, `if` and overlapping `oneOf`s: rewritten by way of complements once all has been scanned, or refused."""
+"""`not`, `if` and overlapping `oneOf`s: rewritten by way of complements once all has been scanned.
+
+What has none as schemas is left to the joint evaluation.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .model import NEVER
+from .model import NEVER, Group
 from .negation import complement
 from .paths import Path
-from .rewrites import refuse
 
 if TYPE_CHECKING:
     from .scan import Scan
-
-_HINT = "Say what is allowed: an enum, a pattern, bounds, other types, or an anyOf of the cases that are meant"
 
 
 def on_not(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
@@ -21,9 +21,10 @@ def on_not(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     inner = scan.add(value, path, in_place=True)
 
     def rewrite() -> Path:
-        schemas = complement(scan, inner)
+        schemas = None if scan.whole else complement(scan, inner)
         if schemas is None:
-            refuse(scan, i, "not", _HINT, "of this schema is not supported")
+            scan.join(i, Group("not", "not", (inner,)))
+            return path
         scan.apply(i, "any", "not", tuple([scan.synthetic(s, path) for s in schemas]) or (NEVER,))
         scan.suspect = scan.suspect or not schemas
         return path
@@ -32,17 +33,18 @@ def on_not(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
 
 
 def on_if(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
-    """`if`: both it and `then`, or its complement and `else`."""
-    if "then" not in schema and "else" not in schema:
-        return
+    """`if`: both it and `then`, or its complement and `else`; alone it matters to `unevaluated` keywords."""
     path = scan.paths[i]
     condition = scan.add(value, (path, "if"), in_place=True)
     cases = {name: scan.add(schema.get(name, True), (path, name), in_place=True) for name in ("then", "else")}
 
     def rewrite() -> Path:
-        schemas = complement(scan, condition)
+        if "then" not in schema and "else" not in schema and not scan.whole:
+            return path
+        schemas = None if scan.whole else complement(scan, condition)
         if schemas is None:
-            refuse(scan, i, "if", _HINT, "with this schema is not supported")
+            scan.join(i, Group("if", "if", (condition, cases["then"], cases["else"])))
+            return (path, "if")
         then = scan.synthetic({"allOf": [scan.schema(condition), scan.schema(cases["then"])]}, (path, "if"))
         failing = {"anyOf": schemas} if schemas else False
         other = scan.synthetic({"allOf": [failing, scan.schema(cases["else"])]}, (path, "if"))
@@ -68,15 +70,10 @@ def on_one_of(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         for n, branch in enumerate(branches):
             parts = [scan.schema(branch)]
             for other in sorted({a + b - n for a, b in overlaps if n in (a, b)}):
-                schemas = complement(scan, branches[other])
+                schemas = None if scan.whole else complement(scan, branches[other])
                 if schemas is None:
-                    refuse(
-                        scan,
-                        i,
-                        "oneOf",
-                        "Write anyOf if it may fit both, or give each branch a type or a required const of its own",
-                        f"is not supported where a value may fit both branch {n} and branch {other}",
-                    )
+                    scan.join(i, Group("one", "oneOf", branches))
+                    return path
                 parts.append({"anyOf": schemas} if schemas else False)
             apart.append(branch if len(parts) == 1 else scan.synthetic({"allOf": parts}, (path, n)))
         scan.apply(i, "any", "oneOf", tuple(apart))

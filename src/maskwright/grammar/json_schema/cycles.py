@@ -26,11 +26,11 @@ def find_cycles(scan: Scan) -> None:
     """
 
     def in_place(i: int) -> Iterable[int]:
-        return (b for group in scan.groups.get(i, ()) for b in group.branches if b >= 0)
+        return (b for group in scan.parts_of(i) for b in group.branches if b >= 0)
 
-    closing = _cycle(scan.groups, in_place)
+    closing = _cycle([*scan.groups, *scan.parts], in_place)
     if closing is not None:
-        keyword = next(g.keyword for g in scan.groups[closing[0]] if closing[1] in g.branches)
+        keyword = next(g.keyword for g in scan.parts_of(closing[0]) if closing[1] in g.branches)
         raise SchemaError(
             f"{keyword} leads back to the same schema without going into a value",
             location=scan.where(closing[0], keyword),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from .forms import Claim, Forms
+from .forms import Claim, Forms, TooManyAlternatives
 from .kinds import EVERY, OBJECT
 from .model import NEVER, NOTHING, Key
 from .productive import Productivity
@@ -30,11 +30,12 @@ def expand_all(forms: Forms) -> bool:
     """
     scan = forms.scan
     suspect = False
-    stack = [scan.resolve(i) for i in scan.groups if i not in scan.inner]
+    joint = forms.joint
+    stack = [scan.resolve(i) for i in {**scan.groups, **dict.fromkeys(scan.joint)} if i not in scan.inner]
     seen: set[Key] = set()
     while stack:
         key = stack.pop()
-        if key in seen or (len(key) <= 1 and (not key or key[0] not in scan.groups)):
+        if key in seen or (len(key) <= 1 and (not key or key[0] not in scan.groups) and not joint.is_joint(key)):
             continue
         seen.add(key)
         scan.limit_nodes(len(scan.schemas) + len(seen), key[0])
@@ -46,6 +47,9 @@ def expand_all(forms: Forms) -> bool:
                 forms.claims.append(Claim(key[0], group, ()))
             stack += members
             continue
+        if joint.is_joint(key) or not _expands(forms, key):
+            stack += joint.below(key)
+            continue
         alternatives = forms.of(key)
         suspect = suspect or not alternatives
         for facets in alternatives:
@@ -54,6 +58,16 @@ def expand_all(forms: Forms) -> bool:
                 suspect = suspect or any(NOTHING in need for need in facets.needs(scan))
                 stack += facets.below(scan)
     return suspect
+
+
+def _expands(forms: Forms, key: Key) -> bool:
+    """Whether a key has few enough alternatives; else the joint evaluation takes it."""
+    try:
+        forms.of(key)
+    except TooManyAlternatives:
+        forms.joint.crowded.add(key)
+        return False
+    return True
 
 
 def overlapping(forms: Forms, productivity: Productivity) -> dict[str, set[tuple[int, int]]]:

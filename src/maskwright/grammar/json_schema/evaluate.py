@@ -47,6 +47,8 @@ def is_valid(scan: Scan, number: int, value: Any) -> bool:
     """Whether the schema of a number accepts a value."""
     if number < 0:
         return number != NEVER
+    if scan.judge is not None:
+        return scan.judge(number, value)
     schema = scan.schemas[number]
     if not all(_holds(scan, group, value) for group in scan.groups.get(number, ())):
         return False

@@ -271,6 +271,8 @@ _READERS: dict[Any, Callable[..., None]] = {
 
 def steps_of(schema: dict[Any, Any]) -> Steps:
     """What one schema says of multiples."""
+    if "multipleOf" not in schema and APART not in schema:
+        return FREE
     return Steps(*((schema[keyword],) if keyword in schema else () for keyword in ("multipleOf", APART)))
 
 

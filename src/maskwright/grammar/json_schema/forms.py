@@ -15,6 +15,7 @@ from maskwright.errors import SchemaError
 from .assertions import check_names
 from .evaluate import distinct, fits_locally
 from .facets import Facets
+from .joint import Joint
 from .kinds import EVERY, OBJECT
 from .model import ALWAYS, NEVER, NOTHING, Group, Key
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 # More alternatives than this are refused: each is a machine that runs beside the others.
 MOST_ALTERNATIVES = 256
+
+
+class TooManyAlternatives(SchemaError):
+    """A conjunction of unions multiplies out to more than can run side by side."""
 
 
 class Claim(NamedTuple):
@@ -38,11 +43,15 @@ class Forms:
 
     Attributes:
         claims: what `oneOf`s claimed in the keys expanded so far.
+        joint: the evaluation of the keys that have no alternatives of this kind.
         reasons: for keys without any alternative, a schema and keyword that is to blame.
     """
 
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
+        self.joint = Joint(scan)
+        if scan.joint:
+            scan.judge = self.joint.engine.holds
         self.claims: list[Claim] = []
         self.reasons: dict[Key, tuple[int, str]] = {}
         self._memo: dict[Key, list[Facets]] = {}
@@ -111,7 +120,7 @@ class Forms:
             count += len(branches) - 1
             most = most or MOST_ALTERNATIVES + len(branches)  # one group alone multiplies nothing
             if count > most:
-                raise SchemaError(
+                raise TooManyAlternatives(
                     f"{group.keyword} beside others multiplies out to more than {MOST_ALTERNATIVES} alternatives",
                     location=scan.where(owner, group.keyword),
                     hint="Write one anyOf of the cases that are meant",

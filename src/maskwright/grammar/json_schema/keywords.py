@@ -76,7 +76,7 @@ def table_of(draft: int) -> dict[Any, Handler]:
 def conclude(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
     """What the keywords of a schema mean together: only an alias, only a union, perhaps empty."""
     groups = scan.groups.get(i)
-    if asserted <= 1:
+    if asserted <= 1 and i not in scan.joint:
         if not asserted:
             scan.aliases[i] = ()
         elif groups is not None and len(groups) == 1:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .evaluate import distinct
 from .facets import Facets
 from .forms import Forms
+from .joint import JointLowering
 from .kinds import ARRAY, BOOLEAN, FRACTION, NULL, NUMBER, OBJECT, STRING
 from .model import ANYTHING, NOTHING, Key
 from .numbers import scalar_automaton
@@ -34,15 +35,16 @@ class Lowering:
         self._forms = forms
         self._scan = forms.scan
         self._productivity = productivity
-        options = forms.scan.options
+        options = self.options = forms.scan.options
         self._escapes = options.escapes == "any"
         self._any_order = options.key_order == "any"
         self._nodes: dict[Key, int] = {}
         self._pending: dict[int, Key | Piece] = {}
+        self._joint = JointLowering(forms.joint.engine, self, self._escapes)
 
     def start(self, program: Program) -> None:
         """Allocates the root."""
-        self._node(program, self._scan.resolve(self._scan.root))
+        self.node(program, self._scan.resolve(self._scan.root))
 
     def lower(self, program: Program, node: int) -> None:
         """Defines a node."""
@@ -51,6 +53,8 @@ class Lowering:
             what(program, node)
         elif (members := self._forms.union(what)) is not None:
             self._union(program, node, [key for key in members if self._has_value(key)])
+        elif self._forms.joint.is_joint(what):
+            self.define(program, node, self._joint.pieces(tuple(sorted(what)), (), None))
         else:
             pieces: list[Piece] = []
             for facets in [Facets(self._scan, ())] if what == ANYTHING else self._forms.of(what):
@@ -65,7 +69,7 @@ class Lowering:
         for key in keys:
             listed = self._listed(key)
             if listed is None:
-                nodes.append(self._node(program, key))
+                nodes.append(self.node(program, key))
             else:
                 values += listed
         pieces = value_pieces(self, distinct(values), self._scan.options) if values else []
@@ -79,7 +83,7 @@ class Lowering:
 
     def _listed(self, key: Key) -> list[Any] | None:
         """The values of a key that is nothing but `enum`s and `const`s."""
-        if key == ANYTHING or self._forms.union(key) is not None:
+        if key == ANYTHING or self._forms.union(key) is not None or self._forms.joint.is_joint(key):
             return None
         found: list[Any] = []
         for facets in self._forms.of(key):
@@ -99,7 +103,8 @@ class Lowering:
             piece(program, members[-1])
         program.define_union(node, members)
 
-    def _node(self, program: Program, key: Key) -> int:
+    def node(self, program: Program, key: Key) -> int:
+        """The node of a key."""
         node = self._nodes.get(key)
         if node is None:
             node = program.new_node()
@@ -157,9 +162,9 @@ class Lowering:
             program.define_object(
                 node,
                 [name.encode() for name, _ in kept],
-                [-1 if key is None else self._node(program, key) for _, key in kept],
+                [-1 if key is None else self.node(program, key) for _, key in kept],
                 [name in required for name, _ in kept],
-                -1 if closed else self._node(program, others),
+                -1 if closed else self.node(program, others),
                 self._any_order,
                 self._escapes,
             )
@@ -183,8 +188,8 @@ class Lowering:
             del prefix[most:]
 
         def define(program: Program, node: int) -> None:
-            children = [self._node(program, key) for key in prefix]
-            program.define_array(node, children, self._node(program, rest) if open_ else -1, least, most)
+            children = [self.node(program, key) for key in prefix]
+            program.define_array(node, children, self.node(program, rest) if open_ else -1, least, most)
 
         return define
 

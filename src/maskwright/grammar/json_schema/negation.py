@@ -41,6 +41,8 @@ def _negate(scan: Scan, number: int, depth: int) -> Schemas:
         raise _NoComplement  # the latter: a circle of complements
     if number in scan.later:
         scan.settle(number)
+    if number in scan.joint:
+        raise _NoComplement
     schema = scan.schemas[number]
     out = _negate_groups(scan, number, depth)
     out += [_outside(regex) for regex in scan.regexes.get(number, ())]

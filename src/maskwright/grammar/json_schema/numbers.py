@@ -122,7 +122,7 @@ def _grid(types: int, steps: Steps, options: Options) -> Grid | None:
 
 def fit(types: int, steps: Steps, options: Options) -> bool:
     """Whether the core can count by these multiples."""
-    grids = [_grid(types, steps, options), *(grid_of((n,)) for n in steps.not_of)]
+    grids = [_grid(types, steps, options), *(grid_of(s) for s in (steps.of, *((n,) for n in steps.not_of)) if s)]
     return all(grid is None or grid.is_small_enough for grid in grids)
 
 
@@ -238,3 +238,48 @@ def value_ir(value: Number, options: Options, types: int = NUMBER) -> Ir:
     places = len(canonical(value).partition(".")[2])
     most = max(digits.PLAIN_FRACTION_DIGITS, places) if options.numbers == "plain" or options.typed else None
     return digits.decimal_range(value, False, value, False, most)
+
+
+def free_domain(options: Options) -> Ir:
+    """The texts of all numbers by the options."""
+    if options.typed:
+        return _TYPED[False]
+    return digits.json_number(options.numbers == "full")
+
+
+def decimal_domain(options: Options) -> Ir:
+    """The texts of all numbers without an exponent: those that can be told apart by value."""
+    return _TYPED[False] if options.typed else digits.decimal_range(None, False, None, False, _places(options))
+
+
+def _places(options: Options) -> int | None:
+    return None if options.numbers == "full" else digits.PLAIN_FRACTION_DIGITS
+
+
+def exact_number_ir(
+    low: Bound | None,
+    high: Bound | None,
+    types: int,
+    excluded: tuple[Number, ...],
+    options: Options,
+    steps: Steps = FREE,
+) -> Ir:
+    """The texts without exponent of the numbers of `types` between two bounds, by value: every writing of each."""
+    whole = types & NUMBER == INTEGER
+    if steps.of:
+        grid = grid_of((*steps.of, 1) if whole else steps.of)
+        # The domain that this is held against keeps plain numbers to their places.
+        term = multiples(grid, low, high, 0 if whole and options.lexical else None)
+    elif whole:
+        least, most = _integers(low, high)
+        term = digits.integer_range(least, most, full=not options.lexical)
+    else:
+        (lo, lo_open), (hi, hi_open) = low or (None, False), high or (None, False)
+        term = digits.decimal_range(lo, lo_open, hi, hi_open, _places(options))
+    if not types & INTEGER:
+        term = intersect(term, _POINTED if options.lexical else _FRACTIONAL)
+    if steps.not_of:
+        term = intersect(term, *(complement(multiples(grid_of((n,)), None, None, None)) for n in steps.not_of))
+    if excluded:
+        term = intersect(term, complement(union(*(value_ir(v, options) for v in excluded))))
+    return term

@@ -22,6 +22,7 @@ class Productivity:
 
     def __init__(self, forms: Forms) -> None:
         self._forms = forms
+        forms.joint.productivity = self
         self._known: dict[Key, bool] = {NOTHING: False}
 
     def has_value(self, key: Key) -> bool:
@@ -34,6 +35,8 @@ class Productivity:
 
     def is_inhabited(self, facets: Facets) -> bool:
         """Whether any value belongs to one alternative."""
+        if self._forms.joint.is_joint(facets.members):
+            return self.has_value(facets.members)
         return any(all(self.has_value(key) for key in need) for need in facets.needs(self._forms.scan))
 
     def clauses(self, key: Key) -> list[list[Key]]:
@@ -41,6 +44,12 @@ class Productivity:
         members = self._forms.union(key)
         if members is not None:
             return [[member] for member in members]
+        joint = self._forms.joint
+        if joint.is_joint(key):
+            if joint.has_value(key):
+                return [[]]
+            self._forms.reasons.setdefault(key, (key[0], ""))
+            return []
         return [need for facets in self._forms.of(key) for need in facets.needs(self._forms.scan)]
 
     def _decide(self, key: Key) -> None:
@@ -89,7 +98,12 @@ class Productivity:
             scan.budget.check("")
             self.has_value(key)
             members = forms.union(key)
-            below = members if members is not None else [k for facets in forms.of(key) for k in facets.below(scan)]
+            if members is not None:
+                below = members
+            elif forms.joint.is_joint(key):
+                below = forms.joint.below(key)
+            else:
+                below = [k for facets in forms.of(key) for k in facets.below(scan)]
             for k in below:
                 if k not in seen:
                     seen.add(k)
@@ -112,7 +126,7 @@ class Productivity:
         elif step is None:
             owner, keyword = forms.reasons.get(key, (-1, "false"))
             if owner >= 0:
-                place = forms.scan.where(owner) if keyword == "false" else forms.scan.where(owner, keyword)
+                place = forms.scan.where(owner) if keyword in ("", "false") else forms.scan.where(owner, keyword)
             detail = _DETAILS.get(keyword, f"{keyword} contradicts the rest")
         raise UnsatisfiableError(
             f"No value satisfies the schema: {detail}", location=place, hint="Change that part, or do not require it"
@@ -123,7 +137,7 @@ class Productivity:
         scan = self._forms.scan
         if below is not None and below and below[0] >= 0:
             return scan.where(below[0])
-        if below == NOTHING and self._forms.union(key) is None:
+        if below == NOTHING and self._forms.union(key) is None and not self._forms.joint.is_joint(key):
             for facets in self._forms.of(key):
                 for i in facets.members:
                     schema = scan.schemas[i]
@@ -140,6 +154,7 @@ class Productivity:
 _DETAILS = {
     "enum": "enum has no value, or none that fits the keywords beside it",
     "const": "the const does not fit the keywords beside it",
+    "": "its keywords contradict each other",
     "false": "a part that always applies is false",
     "type": "the types asked for exclude each other",
     "minimum": "no number lies between the bounds",

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from maskwright.errors import SchemaError
 
 from .assertions import check_text, count_of, read_pattern
-from .model import NEVER, words
+from .kinds import EVERY, OBJECT
+from .model import TYPES, words
 from .paths import Path
 from .strings import is_everything
 
@@ -60,6 +61,7 @@ def on_dependencies(keyword: str) -> Any:
 def on_property_names(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     """`propertyNames`: exact where it lists the names, or says nothing about strings."""
     path: Path = (scan.paths[i], "propertyNames")
+    scan.add(value, path)
     if says_nothing(value) or value == {"type": "string"}:
         return
     if value is False:
@@ -73,7 +75,8 @@ def on_property_names(scan: Scan, i: int, schema: dict[str, Any], value: Any) ->
         or not set(value) <= {"enum", "const", "type", "title", "description"}
         or len(value) > 2
     ):
-        refuse(scan, i, "propertyNames", "Name the keys under properties, or give propertyNames an enum")
+        scan.join(i)
+        return
     names = {name: True for name in values if isinstance(name, str)}
     if value.get("type", "string") != "string":
         names = {}
@@ -105,9 +108,8 @@ def on_min_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any) ->
         return
     names = _closed_names(schema)
     if names is None or comb(len(names), least) > MOST_BRANCHES:
-        refuse(
-            scan, i, "minProperties", 'Name keys under required, or close the object by "additionalProperties": false'
-        )
+        scan.join(i)
+        return
     _choose(scan, i, "minProperties", [{"required": list(some)} for some in combinations(names, least)])
 
 
@@ -116,7 +118,8 @@ def on_max_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any) ->
     most = count_of(scan, i, "maxProperties", value)
     names = _closed_names(schema) if most else []
     if names is None or comb(len(names), most) > MOST_BRANCHES:
-        refuse(scan, i, "maxProperties", 'Close the object by "additionalProperties": false and name few keys')
+        scan.join(i)
+        return
     if most and most >= len(names):
         return
     some = combinations(names, most)
@@ -127,7 +130,8 @@ def on_max_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any) ->
 
 def _choose(scan: Scan, i: int, keyword: str, schemas: list[dict[str, Any]]) -> None:
     path = (scan.paths[i], keyword)
-    scan.apply(i, "any", keyword, tuple([scan.synthetic(s, path) for s in schemas]) or (NEVER,))
+    without: dict[Any, Any] = {TYPES: EVERY & ~OBJECT}  # where no object fits
+    scan.apply(i, "any", keyword, tuple([scan.synthetic(s, path) for s in schemas or [without]]))
     scan.suspect = True
 
 
@@ -136,30 +140,28 @@ def on_pattern_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any
     if not isinstance(value, dict):
         scan.bad(i, "patternProperties", "an object of schemas", value)
     path = (scan.paths[i], "patternProperties")
+    noted = scan.patterns.setdefault(i, [])
     for pattern, sub in value.items():
-        if not isinstance(sub, dict | bool):
-            scan.add(sub, (path, pattern))
-        if says_nothing(sub) and "additionalProperties" not in schema and "unevaluatedProperties" not in schema:
-            continue
-        if not is_everything(read_pattern(scan, i, "patternProperties", pattern)):
-            refuse(
-                scan,
-                i,
-                "patternProperties",
-                "Name the keys under properties, or let additionalProperties stand for all",
-            )
         scan.add(sub, (path, pattern))
+        ir = read_pattern(scan, i, "patternProperties", pattern)
+        noted.append((pattern, ir, sub))
+        if says_nothing(sub) and "additionalProperties" not in schema:
+            continue
+        if not is_everything(ir):
+            scan.join(i)
+            continue
         every = scan.synthetic({"additionalProperties": sub}, path)
         scan.apply(i, "all", "patternProperties", (every,))
         scan.matched.add(i)
 
 
 def on_unevaluated(keyword: str, beside: tuple[str, ...]) -> Any:
-    """The handler of `unevaluatedProperties` and `unevaluatedItems`: exact where nothing in place could evaluate."""
+    """The handler of `unevaluatedProperties` and `unevaluatedItems`: plain where nothing in place could evaluate."""
 
     def handle(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         if not says_nothing(value) and any(k in schema for k in (*IN_PLACE, *beside)):
-            refuse(scan, i, keyword, "Write additionalProperties or items, with all names in one schema")
+            scan.join(i)
+            scan.whole = True
         scan.add(value, (scan.paths[i], keyword))
 
     return handle
@@ -170,14 +172,15 @@ def on_contains(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     counted = scan.draft >= 2019
     least = count_of(scan, i, "minContains", schema["minContains"]) if counted and "minContains" in schema else 1
     most = schema.get("maxContains") if counted else None
+    scan.add(value, (scan.paths[i], "contains"))
+    if most is not None:
+        count_of(scan, i, "maxContains", most)
     if says_nothing(value):
         bounds = {"minItems": least} | ({} if most is None else {"maxItems": count_of(scan, i, "maxContains", most)})
         scan.apply(i, "all", "contains", (scan.synthetic(bounds, (scan.paths[i], "contains")),))
         scan.suspect = True
-    elif not isinstance(value, dict | bool):
-        scan.bad(i, "contains", "a schema", value)
     elif least or most is not None:
-        refuse(scan, i, "contains", "Write prefixItems, or leave it out")
+        scan.join(i)
 
 
 def on_unique(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:

@@ -8,7 +8,7 @@ decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -17,7 +17,7 @@ from maskwright.grammar.ir import Ir
 from maskwright.grammar.plan import Budget
 
 from .cycles import find_cycles
-from .dialect import DRAFTS, draft_of
+from .dialect import DRAFTS, draft_of, subschemas
 from .keywords import conclude, table_of
 from .model import ALWAYS, ANYTHING, NEVER, NOTHING, Group, Key, Note
 from .options import Options
@@ -38,6 +38,7 @@ class Scan:
         groups: what applies in place, for the schemas that have such keywords.
         regexes: patterns and formats of strings, each with a key to memoise by.
         excluded: numbers that a schema leaves out.
+        judge: what evaluates schemas on values, where some are left to the joint evaluation.
         listed: what the values of an `enum` are equal to, once asked for.
         overlaps: for a `oneOf`, by its pointer, the pairs of branches that are known to overlap.
         later: rewritings to do once all schemas have been scanned, by schema; each gives the place it is about.
@@ -46,6 +47,10 @@ class Scan:
         aliases: schemas that are nothing but a reference, or annotations.
         unions: schemas that are nothing but an `anyOf` or `oneOf`.
         matched: schemas with a pattern for every property, beside which `additionalProperties` says nothing.
+        joint: schemas that the plain forms cannot express; the joint evaluation takes them, and all that they apply to.
+        parts: what applies in place by keywords that the plain forms do not know, by schema.
+        patterns: of `patternProperties`: a name for the term, the term, and the schema.
+        whole: some schema asks what others evaluated, so that nothing is rewritten.
         suspect: something met may have no value at all, or a required part of it.
         linked: there are references.
         long: the documents are long enough to hold a megabyte of names.
@@ -80,6 +85,11 @@ class Scan:
         self.aliases: dict[int, Key] = {}
         self.unions: dict[int, Group] = {}
         self.matched: set[int] = set()
+        self.joint: set[int] = set()
+        self.parts: dict[int, list[Group]] = {}
+        self.patterns: dict[int, list[tuple[str, Ir, Any]]] = {}
+        self.whole = False
+        self.judge: Callable[[int, Any], bool] | None = None
         self.suspect = False
         self.linked = False
         self.text = text
@@ -126,6 +136,26 @@ class Scan:
     def apply(self, i: int, kind: str, keyword: str, branches: tuple[int, ...]) -> None:
         """Notes a group of schemas that apply in place to what schema `i` applies to."""
         self.groups.setdefault(i, []).append(Group(kind, keyword, branches))
+
+    def join(self, i: int, *parts: Group) -> None:
+        """Leaves schema `i` to the joint evaluation, and with it what applies in place by `parts`."""
+        self.joint.add(i)
+        self.suspect = True
+        if parts:
+            self.parts.setdefault(i, []).extend(parts)
+
+    def parts_of(self, i: int) -> list[Group]:
+        """All that applies in place to what schema `i` applies to."""
+        return [*self.groups.get(i, ()), *self.parts.get(i, ())]
+
+    def edges(self, i: int) -> Iterator[int]:
+        """The schemas that schema `i` refers to in any way."""
+        for group in self.parts_of(i):
+            yield from (b for b in group.branches if b >= 0)
+        for value, _ in subschemas(self.schemas[i], ROOT):
+            number = self.index.get(id(value))
+            if number is not None:
+                yield number
 
     def refer(self, ref: str, path: Path) -> int:
         """The number of the schema that a reference of the schema at `path` points to."""

@@ -1,0 +1,91 @@
+#include "regex_count.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace mw {
+namespace {
+
+constexpr uint64_t kFirst = 8;  // counts are taken a little further than asked for, since the next question is near
+
+// Sums and products that stop at a bound below 2^32.
+uint64_t sum_up_to(uint64_t most, uint64_t a, uint64_t b) { return std::min(most, a + b); }
+uint64_t product_up_to(uint64_t most, uint64_t a, uint32_t b) { return std::min(most, std::min(most, a) * b); }
+constexpr uint64_t kMost = (uint64_t{1} << 32) - 1;
+
+}  // namespace
+
+const std::vector<RegexDfa::Successor>& StringCounts::successors(DfaState s) {
+  if (class_bytes_.empty()) class_bytes_ = dfa_.class_bytes();
+  dfa_.successors(s, successors_);
+  return successors_;
+}
+
+bool StringCounts::exceeds(DfaState s, uint64_t n) {
+  const std::scoped_lock lock(mutex_);
+  Known& known = known_[s];
+  if (known.least <= n && !known.exact) known = count(s, std::min(kMost, std::max(2 * n, kFirst)));
+  return known.least > n;
+}
+
+// Level by level, by length. Every state can be finished, so each of the strings of one length stands for a string more.
+StringCounts::Known StringCounts::count(DfaState s, uint64_t most) {
+  uint64_t accepted = 0;
+  Level level{{s, 1}}, next;
+  while (!level.empty()) {
+    uint64_t open = 0;
+    for (const auto& [at, n] : level) open = sum_up_to(most, open, n);
+    if (accepted + open >= most) return {most, false};
+    next.clear();
+    for (const auto& [at, n] : level) {
+      if (dfa_.accepting(at)) accepted += n;
+      for (const auto& to : successors(at)) {
+        const auto& bytes = class_bytes_[to.cls];
+        uint64_t& there = next[to.next];
+        there = sum_up_to(most, there, product_up_to(most, n, std::accumulate(bytes.begin(), bytes.end(), 0u)));
+      }
+    }
+    if (accepted >= most) return {most, false};
+    level.swap(next);
+  }
+  return {accepted, true};
+}
+
+uint32_t StringCounts::bytes_beyond(DfaState s, uint64_t n) {
+  const std::scoped_lock lock(mutex_);
+  Within& known = within_[s];
+  if (!known.complete && (known.total.empty() || known.total.back() <= n))
+    known = count_within(s, std::min(kMost, std::max(2 * n, kFirst)));
+  const auto it = std::upper_bound(known.total.begin(), known.total.end(), n);
+  return it == known.total.end() ? kNever : static_cast<uint32_t>(it - known.total.begin());
+}
+
+StringCounts::Within StringCounts::count_within(DfaState s, uint64_t most) {
+  constexpr size_t kLongest = std::tuple_size_v<RegexDfa::ClassBytes>;
+  std::vector<Level> ahead(kLongest);  // by bytes, modulo their number
+  ahead[0][s] = 1;
+  Within out;
+  uint64_t accepted = 0;
+  for (size_t bytes = 0, empty = 0; empty < kLongest; ++bytes) {
+    Level level;
+    level.swap(ahead[bytes % kLongest]);
+    empty = level.empty() ? empty + 1 : 0;
+    for (const auto& [at, n] : level) {
+      if (dfa_.accepting(at)) accepted = sum_up_to(most, accepted, n);
+      for (const auto& to : successors(at)) {
+        const auto& sizes = class_bytes_[to.cls];
+        for (size_t k = 1; k < kLongest; ++k) {
+          if (sizes[k] == 0) continue;
+          uint64_t& there = ahead[(bytes + k) % kLongest][to.next];
+          there = sum_up_to(most, there, product_up_to(most, n, sizes[k]));
+        }
+      }
+    }
+    out.total.push_back(accepted);
+    if (accepted >= most) return out;
+  }
+  out.complete = true;
+  return out;
+}
+
+}  // namespace mw

@@ -1,0 +1,272 @@
+"""Arrays under several schemas: positions, what failed, counts of `contains`, clauses of `unevaluatedItems`.
+
+Unlike objects they have few states, so all are explored once, and which are live is known from the closing ones back.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from maskwright.errors import LimitError
+
+from ..kinds import ARRAY
+from ..model import ALWAYS, NEVER
+from .nodes import Ids, Node, unique_ids
+from .objects import Clause, _absorb, fits
+from .truth import Truth, annotating, certain, evaluate, reached
+
+if TYPE_CHECKING:
+    from .engine import Engine, Goal
+
+MOST_STATES = 20_000
+
+
+class State(NamedTuple):
+    """What the items so far came to.
+
+    Attributes:
+        position: the number of items, as far as it matters.
+        failed: nodes that do not hold any more.
+        clauses: open ones, as for objects.
+        counts: by node with `contains`, the items that fit, as far as they matter.
+    """
+
+    position: int
+    failed: frozenset[int]
+    clauses: frozenset[Clause]
+    counts: Ids
+
+
+class Step(NamedTuple):
+    """An item that may come: the values it may have, and the state after it."""
+
+    vectors: frozenset[int]
+    after: State
+
+
+class ArrayFrame:
+    """The arrays under two sets of schemas: those that have to hold, and those that are observed."""
+
+    def __init__(self, engine: Engine, must: Ids, may: Ids) -> None:
+        nodes = engine.nodes
+        self.engine, self.must, self.may = engine, must, may
+        self.closure = nodes.closure((*must, *may))
+        self.base = certain(nodes, must)
+        self.possible = NEVER not in self.base and all(nodes[n].types & ARRAY for n in self.base)
+        here = [nodes[n] for n in self.closure]
+        self._counted = [n for n in here if n.contains is not None and (n.min_contains or n.max_contains is not None or self._evaluates(n))]
+        self._caps = [max(n.min_contains, -1 if n.max_contains is None else n.max_contains + 1) for n in self._counted]
+        limits = [max(n.min_items, -1 if n.max_items is None else n.max_items + 1, len(n.prefix)) for n in here]
+        self._horizon = max(limits, default=0)
+        self._most = min((n.max_items for n in here if n.max_items is not None and n.number in self.base), default=None)
+        self._longest = max((len(n.prefix) for n in here), default=0)
+        self._children: dict[int, tuple[Ids, Ids]] = {}
+        self._finals: dict[State, int | None] = {}
+        self._distance: dict[Goal, dict[State, int]] = {}
+
+    def _evaluates(self, node: Node) -> bool:
+        return self.engine.contains_evaluates
+
+    # ------------------------------------------------------------------ items
+
+    def child(self, position: int) -> tuple[Ids, Ids]:
+        """The schemas that have to hold for an item, and those that are observed."""
+        position = min(position, self._longest)
+        found = self._children.get(position)
+        if found is None:
+            found = self._children[position] = self._make_child(position)
+        return found
+
+    def positions(self) -> range:
+        """One position of each kind."""
+        last = self._longest if self._most is None else min(self._longest, self._most - 1)
+        return range(last + 1)
+
+    def _make_child(self, position: int) -> tuple[Ids, Ids]:
+        must, may = set[int](), set[int]()
+        for number in self.closure:
+            node = self.engine.nodes[number]
+            sub = _own(node, position)
+            if sub is not None:
+                (must if number in self.base else may).add(sub)
+            elif node.others is not None:
+                (must if number in self.base and self._is_plain(number, position) else may).add(node.others)
+        may |= {n.contains for n in self._counted if n.contains is not None}
+        return unique_ids(must), unique_ids(may - must - {NEVER})
+
+    def _static(self, number: int, position: int) -> frozenset[int]:
+        """The nodes below one that evaluate an item whatever its value is, where they hold."""
+        nodes = self.engine.nodes
+        return frozenset(n for n in annotating(nodes, number) if nodes[n].covers_item(position))
+
+    def _counters(self, number: int) -> frozenset[int]:
+        """The nodes below one, and itself, that may evaluate an item by `contains`."""
+        if not self.engine.contains_evaluates:
+            return frozenset()
+        nodes = self.engine.nodes
+        return frozenset(n for n in (*annotating(nodes, number), number) if nodes[n].contains is not None)
+
+    def _is_plain(self, number: int, position: int) -> bool:
+        """Whether an item has to fit `unevaluatedItems` in any case."""
+        return not self._static(number, position) and not self._counters(number)
+
+    def _after(self, state: State, vector: int, must: Ids, may: Ids) -> State | None:
+        """The state after an item of a vector; None where something fails that has to hold."""
+        nodes = self.engine.nodes
+        place = {sub: n for n, sub in enumerate(may)}
+
+        def holds(sub: int) -> bool:
+            return sub == ALWAYS or sub in must or (sub in place and bool(vector >> place[sub] & 1))
+
+        failed, clauses = set(state.failed), set(state.clauses)
+        for number in self.closure:
+            node = nodes[number]
+            sub = _own(node, state.position)
+            if sub is not None:
+                if number not in self.base and not holds(sub):
+                    failed.add(number)
+            elif node.others is not None and not holds(node.others):
+                clause = self._clause(number, state.position, holds)
+                if clause is None:
+                    continue
+                if clause:
+                    clauses.add((number, clause))
+                elif number in self.base:
+                    return None
+                else:
+                    failed.add(number)
+        counts = tuple(
+            min(count + (n.contains is not None and holds(n.contains)), cap)
+            for count, n, cap in zip(state.counts, self._counted, self._caps, strict=True)
+        )
+        position = min(state.position + 1, self._horizon)
+        return State(position, frozenset(failed), _absorb(c for c in clauses if c[0] not in failed), counts)
+
+    def _clause(self, number: int, position: int, holds: Callable[[int], bool]) -> frozenset[int] | None:
+        """The nodes that would evaluate an item; None where one does for sure."""
+        nodes = self.engine.nodes
+        sure = certain(nodes, (number,))
+        found = set(self._static(number, position))
+        found |= {n for n in self._counters(number) if (sub := nodes[n].contains) is not None and holds(sub)}
+        return None if found & sure else frozenset(found)
+
+    # ------------------------------------------------------------------ states
+
+    def start(self) -> State:
+        """The state of an empty array."""
+        return State(0, frozenset(), frozenset(), (0,) * len(self._counted))
+
+    def _successors(self, state: State) -> Iterator[tuple[int, State]]:
+        if self._most is not None and state.position >= self._most:
+            return
+        must, may = self.child(state.position)
+        for vector in sorted(self.engine.reach(must, may)):
+            after = self._after(state, vector, must, may)
+            if after is not None:
+                yield vector, after
+
+    def final(self, state: State) -> int | None:
+        """The vector of an array that ends in a state; None where something that has to hold does not."""
+        if state not in self._finals:
+            self._finals[state] = self._judge(state)
+        return self._finals[state]
+
+    def _judge(self, state: State) -> int | None:
+        nodes = self.engine.nodes
+        counts = {n.number: count for n, count in zip(self._counted, state.counts, strict=True)}
+
+        def local(number: int, truth: Truth) -> bool:
+            node = nodes[number]
+            if number in state.failed or not node.types & ARRAY or state.position < node.min_items:
+                return False
+            if node.max_items is not None and state.position > node.max_items:
+                return False
+            if node.values is not None and not any(truth[c] for c in node.constants):
+                return False
+            count = counts.get(number)
+            if count is not None and count < node.min_contains:
+                return False
+            if count is not None and node.max_contains is not None and count > node.max_contains:
+                return False
+            own = [clause for n, clause in state.clauses if n == number]
+            if own:
+                annotated = set(reached(nodes, number, truth)) | {number}
+                return all(clause & annotated for clause in own)
+            return True
+
+        truth = evaluate(nodes, self.closure, local)
+        if not all(truth[n] for n in self.must):
+            return None
+        return sum(1 << n for n, number in enumerate(self.may) if truth[number])
+
+    # ------------------------------------------------------------------ what can follow
+
+    def _explore(self) -> dict[State, list[State]]:
+        """All states, each with those it comes from."""
+        before: dict[State, list[State]] = {self.start(): []}
+        queue = [self.start()]
+        for state in queue:
+            for _, after in self._successors(state):
+                if after not in before:
+                    before[after] = []
+                    queue.append(after)
+                before[after].append(state)
+            if len(before) > MOST_STATES:
+                raise LimitError(
+                    f"Items that several schemas are about can come to more than {MOST_STATES} different states",
+                    location=self.engine.where(self.must or self.may),
+                    hint="Let fewer of contains, anyOf, oneOf, not, if and unevaluatedItems meet in one place",
+                )
+        return before
+
+    def vectors(self) -> set[int]:
+        """The vectors of all arrays, by what is known of their items so far."""
+        self._distance.clear()
+        if not self.possible:
+            return set()
+        return {v for state in self._explore() if (v := self.final(state)) is not None}
+
+    def distances(self, goal: Goal) -> dict[State, int]:
+        """By live state, the number of items until the array may end."""
+        found = self._distance.get(goal)
+        if found is None:
+            before = self._explore()
+            found = {state: 0 for state in before if fits(self.final(state), goal)}
+            queue = deque(found)
+            while queue:
+                state = queue.popleft()
+                for earlier in before[state]:
+                    if earlier not in found:
+                        found[earlier] = found[state] + 1
+                        queue.append(earlier)
+            self._distance[goal] = found
+        return found
+
+    def is_live(self, state: State, goal: Goal) -> bool:
+        """Whether some items lead from a state to an array that fits the goal."""
+        return state in self.distances(goal)
+
+    def may_end(self, state: State, goal: Goal) -> bool:
+        """Whether the array may end in a state."""
+        return fits(self.final(state), goal)
+
+    def steps(self, state: State, goal: Goal) -> list[Step]:
+        """All items that may come next, and leave a way to the goal."""
+        found: dict[State, set[int]] = {}
+        live = self.distances(goal)
+        for vector, after in self._successors(state):
+            if after in live:
+                found.setdefault(after, set()).add(vector)
+        return [Step(frozenset(vectors), after) for after, vectors in found.items()]
+
+    def witness(self, state: State, goal: Goal, steps: list[Step]) -> int:
+        """Which of the steps begins a shortest way to the goal."""
+        live = self.distances(goal)
+        return min(range(len(steps)), key=lambda n: live[steps[n].after])
+
+
+def _own(node: Node, position: int) -> int | None:
+    """What a node's `prefixItems` and `items` say of a position."""
+    return node.prefix[position] if position < len(node.prefix) else node.items

@@ -1,0 +1,122 @@
+"""The classes of keys of an object under several schemas: keys of one class are alike to all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from maskwright.grammar.automata import automaton
+from maskwright.grammar.ir import ALL, EMPTY, Ir, complement, intersect, literal, union
+
+from ..model import ALWAYS
+from .nodes import Ids, Node, Nodes
+from .scalars import Scalars
+
+# Finite classes with more keys than this count as endless, where counting matters: nobody types as many.
+MANY = 1 << 16
+
+
+@dataclass(frozen=True)
+class KeyClass:
+    """A named key, or all other keys that the same patterns match.
+
+    Attributes:
+        name: of a class of one key.
+        language: the keys, for the others.
+        size: how many keys it has, at most `MANY`.
+        applied: by node, the schemas that apply to the member.
+        wrong: the nodes whose `propertyNames` it does not fit.
+        covered: the nodes that evaluate the member by keywords of their own, where they hold.
+    """
+
+    name: str | None
+    language: Ir
+    size: int
+    applied: dict[int, Ids]
+    wrong: frozenset[int]
+    covered: frozenset[int]
+
+
+class KeyClasses:
+    """Finds the classes of keys for closures."""
+
+    def __init__(self, nodes: Nodes, scalars: Scalars) -> None:
+        self._nodes = nodes
+        self._scalars = scalars
+
+    def of(self, closure: Ids, base: frozenset[int]) -> list[KeyClass]:
+        """The classes that the schemas of `base`, which have to hold, allow: named ones first, in their order."""
+        nodes = [self._nodes[n] for n in closure]
+        names = self._names(nodes)
+        out = [c for name in names if not (c := self._named(name, nodes)).wrong & base]
+        rest = complement(union(*map(literal, names))) if names else ALL
+        out += self._others(rest, nodes, base)
+        return out
+
+    def _names(self, nodes: list[Node]) -> list[str]:
+        """`properties` in their order, then names known from `required` alone."""
+        names = dict.fromkeys(name for node in nodes for name in node.names)
+        names |= dict.fromkeys(name for node in nodes for name in node.required)
+        return list(names)
+
+    def _named(self, name: str, nodes: list[Node]) -> KeyClass:
+        applied, wrong, covered = dict[int, Ids](), set[int](), set[int]()
+        for node in nodes:
+            own = [node.names[name]] if name in node.names else []
+            own += [sub for _, ir, sub in node.patterns if automaton(ir).matches(name)]
+            self._note(node, tuple(own), applied, covered)
+            if node.keys != ALWAYS and not automaton(self._scalars.strings_of(node.keys)).matches(name):
+                wrong.add(node.number)
+        return KeyClass(name, literal(name), 1, applied, frozenset(wrong), frozenset(covered))
+
+    def _note(self, node: Node, own: Ids, applied: dict[int, Ids], covered: set[int]) -> None:
+        if node.covers_name(own):
+            covered.add(node.number)
+        subs = own or (() if node.rest is None else (node.rest,))
+        if subs:
+            applied[node.number] = subs
+
+    def _others(self, rest: Ir, nodes: list[Node], base: frozenset[int]) -> Iterator[KeyClass]:
+        """Cells of the remaining keys by what matches them."""
+        predicates: dict[Ir, None] = {}
+        for node in nodes:
+            predicates |= dict.fromkeys(ir for _, ir, _ in node.patterns)
+            if node.keys != ALWAYS:
+                language = self._scalars.strings_of(node.keys)
+                if node.number in base:
+                    rest = intersect(rest, language)
+                else:
+                    predicates[language] = None
+        cells: list[tuple[Ir, frozenset[Ir]]] = [(rest, frozenset())]
+        for predicate in predicates:
+            if predicate not in (ALL, EMPTY):
+                cells = [cell for cell in self._split(cells, predicate)]
+        if ALL in predicates:
+            cells = [(language, held | {ALL}) for language, held in cells]
+        merged: dict[Any, tuple[KeyClass, list[Ir]]] = {}
+        for language, held in cells:
+            found = self._cell(language, held, nodes, base)
+            key = (tuple(found.applied.items()), found.wrong, found.covered)
+            merged.setdefault(key, (found, []))[1].append(language)
+        for found, languages in merged.values():
+            language = union(*languages)
+            if not automaton(language).is_empty:
+                yield KeyClass(
+                    None, language, automaton(language).count(MANY), found.applied, found.wrong, found.covered
+                )
+
+    def _split(self, cells: list[tuple[Ir, frozenset[Ir]]], predicate: Ir) -> Iterator[tuple[Ir, frozenset[Ir]]]:
+        for language, held in cells:
+            for holds in (True, False):
+                part = intersect(language, predicate if holds else complement(predicate))
+                if part == ALL or (part != EMPTY and not automaton(part).is_empty):
+                    yield part, held | {predicate} if holds else held
+
+    def _cell(self, language: Ir, held: frozenset[Ir], nodes: list[Node], base: frozenset[int]) -> KeyClass:
+        applied, wrong, covered = dict[int, Ids](), set[int](), set[int]()
+        for node in nodes:
+            self._note(node, tuple(sub for _, ir, sub in node.patterns if ir in held), applied, covered)
+            if node.keys != ALWAYS and node.number not in base and self._scalars.strings_of(node.keys) not in held:
+                wrong.add(node.number)
+        return KeyClass(None, language, 0, applied, frozenset(wrong), frozenset(covered))
