@@ -79,7 +79,6 @@ UNSUPPORTED: list[tuple[Any, str]] = [
     ({"oneOf": [{"items": {"type": "null"}}, {"items": {"type": "string"}}]}, "/oneOf"),
     ({"allOf": [{}], "unevaluatedProperties": False}, "/unevaluatedProperties"),
     ({"contains": {}, "unevaluatedItems": False}, "/unevaluatedItems"),
-    ({"$dynamicRef": "#n", "$defs": {"a": {"$dynamicAnchor": "n"}}}, "/$dynamicRef"),
     ({"format": "idn-hostname"}, "/format"),
     ({"pattern": "(a+)\\1"}, "/pattern"),
 ]

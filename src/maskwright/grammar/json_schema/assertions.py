@@ -15,8 +15,10 @@ from maskwright.grammar.formats import possible_ir
 from maskwright.grammar.ir import MAX_MODULUS, Ir, complement, literal, union
 
 from .kinds import BITS, is_integral, type_of
+from .metaschemas import is_metaschema
 from .model import Note, words
 from .numbers import Steps, fit
+from .paths import tokens_of
 from .strings import format_ir, pattern_ir
 
 if TYPE_CHECKING:
@@ -221,6 +223,8 @@ def on_format(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         if value in _FORMAT_NOTES:
             scan.notes[i, "format"] = _FORMAT_NOTES[value]
         scan.regexes.setdefault(i, []).append((f"{'t' if scan.options.typed else 'f'}{value}", ir))
+    elif is_metaschema(tokens_of(scan.paths[i])[0]):
+        scan.notes[i, "format"] = Note("annotation", "formats of metaschemas that have no automaton are not asserted")
     elif value in _STANDARD_FORMATS:
         raise SchemaError(
             f"format {value!r} is not supported",

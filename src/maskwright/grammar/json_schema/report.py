@@ -38,6 +38,8 @@ def make_report(scan: Scan, extra: tuple[ReportEntry, ...] = ()) -> Report:
     for i in range(len(scan.schemas)):
         if i not in scan.synthetics:
             entries += _schema(scan, i)
+    if scan.is_copied:
+        entries = list({(entry.pointer, entry.keyword): entry for entry in reversed(entries)}.values())[::-1]
     return Report((*entries, *extra))
 
 
