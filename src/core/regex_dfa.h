@@ -44,7 +44,8 @@ struct Chain {
 class RegexDfa {
  public:
   // Reads the reverse Polish program of grammar/ir.py (to_program):
-  // 0 EMPTY | 1 EPSILON | 2 CHARS n lo hi ... | 3 CAT n | 4 ALT n | 5 REPEAT min max(-1=inf) | 6 AND n | 7 NOT.
+  // 0 EMPTY | 1 EPSILON | 2 CHARS n lo hi ... | 3 CAT n | 4 ALT n | 5 REPEAT min max(-1=inf) | 6 AND n | 7 NOT |
+  // 8 MULTIPLE modulus scale remainder least most(-1=inf) room(-1=inf) read, of which see regex_multiple.h.
   // Returns nullptr and a message when the program is malformed.
   static std::shared_ptr<RegexDfa> from_program(std::span<const int64_t> rpn, std::string* error);
 

@@ -150,6 +150,26 @@ ExprId ExprPool::chars(uint32_t set) {
   return intern(x, {});
 }
 
+void ExprPool::numerals(const std::array<uint32_t, 11>& classes) {
+  numeral_classes_ = classes;
+  for (const uint32_t cls : classes) numeral_mask_ |= uint64_t{1} << (cls & 63);
+}
+
+ExprId ExprPool::multiple(const MultipleForm& form, uint64_t remainder) {
+  return multiple(MultipleForms::At{forms_.intern(form), remainder});
+}
+
+ExprId ExprPool::multiple(MultipleForms::At at) {
+  Expr x = make(Op::kMultiple, at.form, 0, static_cast<int64_t>(at.remainder), 0);
+  const auto shortest = forms_.shortest(at);
+  if (!shortest) return kEmptyExpr;
+  x.nullable = forms_.is_complete(at);
+  x.first = numeral_mask_;
+  x.min_len = *shortest;
+  x.max_len = forms_.longest(at.form);
+  return intern(x, {});
+}
+
 ExprPool::Counted ExprPool::counted(ExprId e) const {
   const Expr& x = exprs_[e];
   if (x.op == Op::kRepeat) return {x.a, x.lo, x.hi};
@@ -305,6 +325,11 @@ void ExprPool::derive_step(Pending p, uint32_t cls) {
       if (starts_with(x.a, cls)) pending_.push_back({x.a, cat(repeat(x.a, lo, hi), p.then)});
       break;
     }
+    case Op::kMultiple: {
+      const ExprId d = cat(derive_multiple(x, cls), p.then);
+      if (d != kEmptyExpr) terms_.push_back(d);
+      break;
+    }
     case Op::kAnd:
     case Op::kNot: {
       const ExprId d = cat(derive_boolean(p.e, cls), p.then);
@@ -312,6 +337,15 @@ void ExprPool::derive_step(Pending p, uint32_t cls) {
       break;
     }
   }
+}
+
+ExprId ExprPool::derive_multiple(const Expr& x, uint32_t cls) {
+  const auto it = std::find(numeral_classes_.begin(), numeral_classes_.end(), cls);
+  if (it == numeral_classes_.end()) return kEmptyExpr;
+  const MultipleForms::At at{x.a, static_cast<uint64_t>(x.lo)};
+  const auto digit = static_cast<uint32_t>(it - numeral_classes_.begin());
+  const auto next = digit == 10 ? forms_.read_point(at) : forms_.read_digit(at, digit);
+  return next ? multiple(*next) : kEmptyExpr;
 }
 
 ExprId ExprPool::derive_boolean(ExprId e, uint32_t cls) {

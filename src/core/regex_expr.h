@@ -10,6 +10,7 @@
 // Not thread-safe: RegexDfa holds its mutex around every call.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -18,12 +19,13 @@
 #include <vector>
 
 #include "regex_chars.h"
+#include "regex_multiple.h"
 
 namespace mw {
 
 using ExprId = uint32_t;
 
-enum class Op : uint8_t { kEmpty, kEpsilon, kChars, kCat, kOr, kAnd, kNot, kRepeat };
+enum class Op : uint8_t { kEmpty, kEpsilon, kChars, kCat, kOr, kAnd, kNot, kRepeat, kMultiple };
 
 // Does the language have a member? Without AND and NOT it has, unless the expression is EMPTY.
 enum class Life : uint8_t { kUnknown, kLive, kDead };
@@ -37,11 +39,12 @@ inline constexpr ExprId kAllExpr = 3;  // every text
 struct Expr {
   uint64_t hash = 0;
   uint64_t first = 0;     // classes modulo 64 a match can begin with (superset)
-  int64_t lo = 0;         // kRepeat: counts
+  int64_t lo = 0;         // kRepeat: counts | kMultiple: remainder
   int64_t hi = 0;         // kRepeat: kInfinite = no limit
   int64_t min_len = 0;    // code points; lower bound
   int64_t max_len = 0;    // upper bound, kInfinite = none
-  uint32_t a = 0;         // kChars: set | kCat: head | kOr, kAnd: first member in the pool | kNot, kRepeat: body
+  uint32_t a = 0;         // kChars: set | kCat: head | kOr, kAnd: first member in the pool | kNot, kRepeat: body |
+                          // kMultiple: form
   uint32_t b = 0;         // kCat: tail | kOr, kAnd: number of members
   Op op = Op::kEmpty;
   bool nullable = false;
@@ -59,6 +62,11 @@ class ExprPool {
   void set_life(ExprId e, Life life) { exprs_[e].life = life; }
 
   ExprId chars(uint32_t set);
+  // Numerals by value; EMPTY where nothing completes one. `numerals` comes first.
+  ExprId multiple(MultipleForms::At at);
+  ExprId multiple(const MultipleForm& form, uint64_t remainder);
+  // The classes of the digits and of the point, each alone in its own.
+  void numerals(const std::array<uint32_t, 11>& classes);
   ExprId cat(ExprId a, ExprId b);
   ExprId any_of(std::span<const ExprId> members);
   ExprId all_of(std::span<const ExprId> members);
@@ -106,6 +114,7 @@ class ExprPool {
   bool has_complement_pair(std::span<const ExprId> sorted) const;
 
   void derive_step(Pending p, uint32_t cls);
+  ExprId derive_multiple(const Expr& x, uint32_t cls);
   ExprId derive_boolean(ExprId e, uint32_t cls);
 
   Expr make(Op op, uint32_t a, uint32_t b, int64_t lo, int64_t hi) const;
@@ -118,6 +127,9 @@ class ExprPool {
   ExprId intern_set(Op op, std::span<const ExprId> sorted);
 
   ClassSets sets_;
+  MultipleForms forms_;
+  std::array<uint32_t, 11> numeral_classes_{};
+  uint64_t numeral_mask_ = 0;
   std::vector<Expr> exprs_;
   std::vector<ExprId> pool_;      // members of unions and intersections
   std::vector<uint32_t> table_;   // open addressing, kNoExpr = free

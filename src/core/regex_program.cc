@@ -12,12 +12,14 @@ namespace {
 // Derivatives recurse through intersections and complements only; this bounds the stack they need.
 constexpr uint32_t kMaxBooleanDepth = 512;
 
-enum Code : int64_t { kPEmpty, kPEpsilon, kPChars, kPCat, kPAlt, kPRepeat, kPAnd, kPNot };
+constexpr std::array<uint32_t, 11> kNumeralCharacters{'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', '.'};
+
+enum Code : int64_t { kPEmpty, kPEpsilon, kPChars, kPCat, kPAlt, kPRepeat, kPAnd, kPNot, kPMultiple };
 
 struct Node {
   int64_t code;
-  int64_t lo = 0;  // kPRepeat; kPChars: number of the set
-  int64_t hi = 0;
+  int64_t lo = 0;  // kPRepeat; kPChars: number of the set; kPMultiple: number of the form
+  int64_t hi = 0;  // kPRepeat; kPMultiple: remainder
   uint32_t first = 0;  // children, in Reader::children_
   uint32_t count = 0;
   uint32_t parent = UINT32_MAX;
@@ -40,6 +42,7 @@ class Reader {
   bool parse_repeat();
   bool parse_group(int64_t code);
   bool parse_not();
+  bool parse_multiple();
   uint32_t set_number(CodeRanges ranges);
   bool push(Node node, size_t n_children);
   bool is_option(uint32_t i) const;
@@ -55,6 +58,7 @@ class Reader {
   std::vector<uint32_t> stack_;
   std::vector<CodeRanges> sets_;
   std::map<CodeRanges, uint32_t> set_index_;
+  std::vector<MultipleForm> multiples_;
   std::array<uint32_t, 128> literals_{};  // number of the set of one ASCII character, plus 1
   std::vector<ExprId> set_exprs_;
   std::vector<ExprId> built_;
@@ -126,6 +130,21 @@ bool Reader::parse_not() {
   return true;
 }
 
+bool Reader::parse_multiple() {
+  std::array<int64_t, 7> w{};
+  for (int64_t& value : w)
+    if (!take(value)) return false;
+  const auto& [modulus, scale, remainder, least, most, room, read] = w;
+  if (modulus < 1 || remainder < 0 || remainder >= modulus) return fail("a bad remainder");
+  if (scale < 0 || scale > kMaxScale || room < -1 || (room >= 0 && room < scale)) return fail("a bad number of places");
+  if (least < 0 || most < -1 || (most >= 0 && most < least) || read < -1) return fail("bad numbers of digits");
+  if (read >= 0 && (most != 0 || room == 0 || (room > 0 && read > room))) return fail("bad numbers of digits");
+  // Digits and point get classes of their own.
+  for (const uint32_t c : kNumeralCharacters) set_number({{c, c}});
+  multiples_.push_back({static_cast<uint64_t>(modulus), scale, least, most < 0 ? kNoLimit : most, room < 0 ? kNoLimit : room, read});
+  return push(Node{.code = kPMultiple, .lo = static_cast<int64_t>(multiples_.size()) - 1, .hi = remainder}, 0);
+}
+
 bool Reader::parse_repeat() {
   int64_t lo = 0;
   int64_t hi = 0;
@@ -158,6 +177,7 @@ bool Reader::parse() {
       case kPAlt:
       case kPAnd: ok = parse_group(code); break;
       case kPNot: ok = parse_not(); break;
+      case kPMultiple: ok = parse_multiple(); break;
       default: ok = fail("unknown instruction " + std::to_string(code)); break;
     }
     if (!ok) return false;
@@ -205,6 +225,7 @@ ExprId Reader::build_node(uint32_t i, ExprPool& pool) {
     case kPChars: return set_exprs_[static_cast<size_t>(node.lo)];
     case kPRepeat: return pool.repeat(built_[children_[node.first]], node.lo, node.hi);
     case kPNot: return pool.complement(built_[children_[node.first]]);
+    case kPMultiple: return pool.multiple(multiples_[static_cast<size_t>(node.lo)], static_cast<uint64_t>(node.hi));
     default: break;
   }
   gather(i);
@@ -219,6 +240,12 @@ ExprId Reader::build(RegexSource& out) {
   for (const CodeRanges& set : sets_) {
     ExprPool& pool = *out.pool;
     set_exprs_.push_back(pool.chars(pool.sets().intern(out.partition->classes_of(set))));
+  }
+  if (!multiples_.empty()) {
+    std::array<uint32_t, kNumeralCharacters.size()> classes{};
+    std::transform(kNumeralCharacters.begin(), kNumeralCharacters.end(), classes.begin(),
+                   [&](uint32_t c) { return out.partition->class_of(c); });
+    out.pool->numerals(classes);
   }
   built_.assign(nodes_.size(), kEmptyExpr);
   for (uint32_t i = 0; i < nodes_.size(); ++i) {

@@ -5,7 +5,7 @@
 namespace mw {
 namespace {
 
-constexpr int64_t kChars = 2, kCat = 3, kRepeat = 5, kAnd = 6, kNot = 7;
+constexpr int64_t kChars = 2, kCat = 3, kRepeat = 5, kAnd = 6, kNot = 7, kMultiple = 8;
 constexpr int64_t kLast = 0x10ffff;
 
 bool inside(int64_t lo, int64_t hi, std::span<const std::pair<uint32_t, uint32_t>> ranges) {
@@ -38,10 +38,11 @@ std::optional<std::vector<int64_t>> restrict_program(std::span<const int64_t> pr
     size_t length = 1;
     if (op == kChars) length = 2 + 2 * static_cast<size_t>(program[i + 1]);
     else if (op == kRepeat) length = 3;
+    else if (op == kMultiple) length = 8;
     else if (op >= kCat && op != kNot) length = 2;
     bool empty = op == kChars;
     for (size_t j = i + 2; empty && j + 1 < i + length; j += 2) empty = inside(program[j], program[j + 1], lacking);
-    boolean = boolean || op == kAnd || op == kNot;
+    boolean = boolean || op == kAnd || op == kNot || op == kMultiple;
     if (empty) out.push_back(0);
     else out.insert(out.end(), program.begin() + static_cast<std::ptrdiff_t>(i), program.begin() + static_cast<std::ptrdiff_t>(i + length));
     changed = changed || empty;

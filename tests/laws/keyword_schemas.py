@@ -38,6 +38,7 @@ class Maker:
             "maximum": lambda d: rng.choice([0, 1, 2]),
             "exclusiveMinimum": lambda d: rng.choice([-1, 0, 1]),
             "exclusiveMaximum": lambda d: rng.choice([1, 2, 3]),
+            "multipleOf": lambda d: rng.choice([0.5, 1.5, 2, 3]),
             "minLength": lambda d: rng.randint(0, 2),
             "maxLength": lambda d: rng.randint(0, 2),
             "pattern": lambda d: rng.choice(PATTERNS),

@@ -14,6 +14,7 @@ NAMES = ("a", "b", "ab", "abc", "é", 'q"', "a b", "", "\n", "😀", "type", "0"
 PATTERNS = ("^[ab]+$", "a", "^a.b", "b$", "^(ab|ba)*$", "[0-9]{2}", "^.{0,3}$", 'é|"', "^\\w+ \\w*$", "^$")
 FORMATS = ("date", "time", "date-time", "uuid", "no-such-format")
 STRINGS = ("", "a", "ab", "aé", 'a"b', "\\", "\n", "true", "😀", "a/b", "\x01")
+STEPS = (1, 2, 3, 7, 12, 1000, 0.5, 0.25, 1.5, 0.1, 0.003)
 NUMBERS = (0, 1, -1, 7, 10, 1.5, -0.25, 120)
 VALUES: tuple[Any, ...] = (None, True, False, *NUMBERS, *STRINGS, [], [1, "a"], {}, {"a": 1}, {"b": "x", "a": [None]},
 [[1], {"a": {}}])
@@ -21,7 +22,9 @@ VALUES: tuple[Any, ...] = (None, True, False, *NUMBERS, *STRINGS, [], [1, "a"], 
 coverage.expect(
     "schema",
     ["null", "boolean", "integer", "number", "string", "object", "array", "type-list", "untyped", "true", "false",
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern",
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "multipleOf", "multipleOf-fraction", "multipleOf+bounds",
+    "minLength", "maxLength", "pattern",
     "pattern+length", "format", "properties", "required", "required-unlisted", "additional-false",
     "additional-schema", "forbidden-name", "items", "prefixItems", "items-false", "minItems", "maxItems", "enum",
     "enum-string", "enum-object", "const", "anyOf", "ref", "recursive-ref", "defs", "nested", "annotation", "compact",
@@ -77,6 +80,7 @@ class _Writer:
         return value
 
     def integer(self, _depth: int) -> Any:
+        """An integer, or a number of which the multiples of another are meant, between bounds."""
         self.uses.add("integer")
         low = self.one_of((-120, -9, 0, 1, 5, 98))
         bounds: dict[str, Any] = {}
@@ -84,8 +88,16 @@ class _Writer:
             bounds[self.one_of(("minimum", "exclusiveMinimum"))] = low
         if self.pick(3):
             bounds[self.one_of(("maximum", "exclusiveMaximum"))] = low + self.one_of((0, 1, 3, 25, 1000))
-        self.uses.update(bounds)
-        return {"type": "integer", **bounds}
+        made = {"type": "integer", **bounds}
+        if self.pick(2):
+            made["multipleOf"] = self.one_of(STEPS)
+            self.uses.update({"multipleOf+bounds"} if bounds else ())
+            self.uses.update({"multipleOf-fraction"} if made["multipleOf"] % 1 else ())
+            if self.pick(2):
+                made["type"] = "number"
+                self.uses.add("number")
+        self.uses.update(set(made) - {"type"})
+        return made
 
     def string(self, _depth: int) -> Any:
         self.uses.add("string")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 from maskwright.grammar.json_schema import JsonSchema
+from maskwright.grammar.multiples import is_multiple
 
 from .continuations import quote
 from .json_text import Place
@@ -17,6 +18,7 @@ from .schema import Schemas
 __all__ = ["Reason", "reasons"]
 
 _KINDS = {'"': "string", "{": "object", "[": "array", "t": "boolean", "f": "boolean", "n": "null"}
+_MOST_DIGITS = 10_000  # of a number that is divided
 _ON_NUMBERS = ("type", "enum", "const", "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
 _ON_STRINGS = ("enum", "const", "pattern", "format")
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,4}(?![0-9]))?")
@@ -96,10 +98,7 @@ def _breaks(value: Decimal, name: str, bound: Any) -> bool:
     if not isinstance(bound, int | Decimal) or isinstance(bound, bool):
         return False
     if name == "multipleOf":
-        try:
-            return value % bound != 0
-        except InvalidOperation:  # too many digits to tell
-            return False
+        return abs(value.adjusted()) < _MOST_DIGITS and not is_multiple(value, bound)
     over = value > bound or (name == "exclusiveMaximum" and value == bound)
     under = value < bound or (name == "exclusiveMinimum" and value == bound)
     return (over and name.lower().endswith("maximum")) or (under and name.lower().endswith("minimum"))

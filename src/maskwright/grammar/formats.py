@@ -1,8 +1,8 @@
 """The formats of JSON Schema that are regular languages, exactly as their RFCs define them.
 
 Each is written in the Python dialect of our own regex front end, after the grammar (ABNF) of its RFC. Not here, because
-no automaton is exact for them: `hostname` and the `idn-` formats (Punycode labels have to be decoded and checked),
-`regex` (it nests).
+no automaton is exact for them: `idn-hostname` (its rules look at whole labels and their Punycode), `regex` (it nests).
+Of `hostname`, the labels that are Punycode (`xn--`) are left out: they would have to be decoded and checked.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from maskwright.grammar.ir import ANY, Ir, chars, concat, intersect, literal, repeat, union
+from maskwright.grammar.ir import ALL, ANY, Ir, chars, complement, concat, intersect, literal, repeat, union
 from maskwright.grammar.regex import pattern_ir
 
 # RFC 3339, 5.6. Leap years: divisible by 4, and by 400 where they end in 00.
@@ -54,11 +54,14 @@ def _ipv6() -> str:
     return f"(?:{'|'.join(forms)})"
 
 
-def _email() -> str:
-    """RFC 5321, 4.1.2 and 4.1.3: a Mailbox. Of the address literals, those with a registered tag: none but IPv6."""
-    atom = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-    quoted = r'"(?:[ !#-\[\]-~]|\\[ -~])*"'
-    label = r"[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+def _email(extra: str = "") -> str:
+    """RFC 5321, 4.1.2 and 4.1.3: a Mailbox. Of the address literals, those with a registered tag: none but IPv6.
+
+    RFC 6531, 3.3, where `extra` adds the characters beyond ASCII, in labels too, without IDNA's rules for them.
+    """
+    atom = rf"[A-Za-z0-9!#$%&'*+/=?^_`{{|}}~{extra}-]+"
+    quoted = rf'"(?:[ !#-\[\]-~{extra}]|\\[ -~])*"'
+    label = rf"[A-Za-z0-9{extra}](?:[A-Za-z0-9{extra}-]*[A-Za-z0-9{extra}])?"
     snum = r"(?:0{0,2}[0-9]|0?[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])"
     ipv4 = rf"{snum}(?:\.{snum}){{3}}"
     groups = [rf"(?:{_H16}(?::{_H16}){{0,{n - 1}}})?" if n else "" for n in range(7)]
@@ -69,6 +72,12 @@ def _email() -> str:
     forms += [f"{exactly[n]}::(?:{_H16}:){{0,{4 - n}}}{ipv4}" for n in range(5)]
     literal = rf"\[(?:{ipv4}|[Ii][Pp][Vv]6:(?:{'|'.join(forms)}))\]"
     return rf"(?:{atom}(?:\.{atom})*|{quoted})@(?:{label}(?:\.{label})*|{literal})"
+
+
+def _hostname() -> Ir:
+    """RFC 1123, 2.1, after RFC 952: labels of 1 to 63 letters, digits and inner hyphens, 253 characters in all."""
+    encoded = _regex(r"(?:[\s\S]*\.)?[Xx][Nn]--[\s\S]*")
+    return intersect(possible_ir("hostname") or ALL, complement(encoded))
 
 
 def _uri(reference: bool, extra: str = "", private: str = "") -> str:
@@ -150,6 +159,8 @@ _FORMATS: dict[str, Callable[[], Ir]] = {
     "date-time": lambda: concat(_regex(_DATE + "[Tt]"), _time()),
     "duration": lambda: _regex(_DURATION),
     "email": lambda: _regex(_email()),
+    "idn-email": lambda: _regex(_email(r"\u0080-\U0010ffff")),
+    "hostname": _hostname,
     "ipv4": lambda: _regex(_IPV4),
     "ipv6": lambda: _regex(_ipv6()),
     "uri": lambda: _regex(_uri(reference=False)),
@@ -159,8 +170,26 @@ _FORMATS: dict[str, Callable[[], Ir]] = {
     "uri-template": lambda: _regex(_uri_template()),
     "uuid": lambda: _regex(_UUID),
     "json-pointer": lambda: _regex(_JSON_POINTER),
+    # draft-bhutton-relative-json-pointer-00, section 3.
+    "relative-json-pointer": lambda: _regex(rf"(?:0|[1-9][0-9]*)(?:\#|{_JSON_POINTER})"),
 }
 KNOWN_FORMATS = frozenset(_FORMATS)
+
+
+@lru_cache(maxsize=1)
+def _hostname_shape() -> Ir:
+    label = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+    return intersect(_regex(rf"{label}(?:\.{label})*"), repeat(ANY, 1, 253))
+
+
+def possible_ir(name: str) -> Ir | None:
+    """The strings of a format, and those that may belong to it or not; what is outside is no string of it for sure."""
+    return _hostname_shape() if name == "hostname" else format_ir(name)
+
+
+def doubtful_ir(name: str) -> Ir | None:
+    """The strings that may belong to a format or not; None where there are none."""
+    return intersect(_hostname_shape(), complement(_hostname())) if name == "hostname" else None
 
 
 @lru_cache(maxsize=len(_FORMATS))

@@ -19,7 +19,9 @@ Ranges = tuple[tuple[int, int], ...]
 
 MAX_CODE_POINT = 0x10FFFF
 SURROGATES = (0xD800, 0xDFFF)
-OP_EMPTY, OP_EPSILON, OP_CHARS, OP_CAT, OP_ALT, OP_REPEAT, OP_AND, OP_NOT = range(8)
+OP_EMPTY, OP_EPSILON, OP_CHARS, OP_CAT, OP_ALT, OP_REPEAT, OP_AND, OP_NOT, OP_MULTIPLE = range(9)
+# The core counts by moduli up to this.
+MAX_MODULUS = (1 << 63) - 1
 # Nested operators are flattened only below this width: copying wide ones at every level would be quadratic.
 _FLATTEN_WIDTH = 32
 
@@ -146,6 +148,28 @@ class Not(Ir):
     def children(self) -> tuple[Ir, ...]:
         """The operands, in order."""
         return (self.body,)
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Multiple(Ir):
+    """The rest of a decimal numeral whose value is a multiple of `modulus / 10**scale`, without sign and exponent.
+
+    First `least` to `most` more digits before the point, then perhaps the point and digits, `room` of them at most;
+    None has no bound. `remainder` is that of what was read, counted in units of `10**-scale`, by the modulus. `read` is
+    the number of digits read behind the point, -1 where the numeral has not come to it (0: one digit must follow).
+    """
+
+    modulus: int
+    scale: int
+    remainder: int
+    least: int
+    most: int | None
+    room: int | None
+    read: int
+
+    def __post_init__(self) -> None:
+        key = (self.modulus, self.scale, self.remainder, self.least, self.most, self.room, self.read)
+        self._seal(key, not self.remainder and not self.least and self.read != 0, 1)
 
 
 EMPTY: Ir = Alt(())
@@ -302,6 +326,9 @@ def _emit(node: Ir, out: array[int]) -> None:
         out.extend((OP_REPEAT, node.min, -1 if node.max is None else node.max))
     elif isinstance(node, Not):
         out.append(OP_NOT)
+    elif isinstance(node, Multiple):
+        ends = (-1 if end is None else end for end in (node.most, node.room))
+        out.extend((OP_MULTIPLE, node.modulus, node.scale, node.remainder, node.least, *ends, node.read))
     elif not node.children and not isinstance(node, And):
         out.append(OP_EMPTY if isinstance(node, Alt) else OP_EPSILON)
     else:
@@ -313,7 +340,8 @@ def to_program(node: Ir) -> array[int]:
     """The term in reverse Polish notation, as 64-bit integers, for the core.
 
     `0` EMPTY | `1` EPSILON | `2` CHARS n lo hi ... (n ranges) | `3` CAT n | `4` ALT n | `5` REPEAT min max (max -1: no
-    bound) | `6` AND n | `7` NOT; operands stand before their operator. Iterative, in O(size).
+    bound) | `6` AND n | `7` NOT | `8` MULTIPLE modulus scale remainder least most room read (most, room -1: no bound);
+    operands stand before their operator. Iterative, in O(size).
     """
     out: array[int] = array("q")
     stack: list[tuple[Ir, bool]] = [(node, False)]
@@ -345,6 +373,11 @@ def from_program(program: array[int]) -> Ir:
             at += 2
         elif op == OP_NOT:
             stack.append(Not(stack.pop()))
+        elif op == OP_MULTIPLE:
+            modulus, scale, remainder, least, most, room, read = program[at : at + 7]
+            at += 7
+            bounds = None if most < 0 else most, None if room < 0 else room
+            stack.append(Multiple(modulus, scale, remainder, least, *bounds, read))
         else:
             kind: Any = {OP_CAT: Cat, OP_ALT: Alt, OP_AND: And}[op]
             start = len(stack) - program[at]

@@ -10,6 +10,7 @@ JSON Schema 2020-12, core 8.2 (`$ref`), 10.2 (`allOf`, `anyOf`), 10.3 (members a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 from maskwright.reference.json_value import TYPES, Place, Schema, decimal, resolve, type_names
@@ -101,6 +102,10 @@ class Applicable:
         high = [(decimal(v), False) for v in self.said(branch, "maximum")]
         high += [(decimal(v), True) for v in self.said(branch, "exclusiveMaximum")]
         return max(low, default=None), min(high, key=lambda bound: (bound[0], not bound[1]), default=None)
+
+    def steps(self, branch: Places) -> list[Fraction]:
+        """What its numbers must be multiples of."""
+        return [Fraction(decimal(v)) for v in self.said(branch, "multipleOf")]
 
     # -- members and items ---------------------------------------------------------------------------------------------
 

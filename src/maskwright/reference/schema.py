@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -31,6 +32,7 @@ from maskwright.reference.language import (
     literal,
     member,
 )
+from maskwright.reference.multiples import multiples
 from maskwright.reference.numbers import between, fits, integer, number, places, writings
 
 
@@ -141,9 +143,10 @@ class SchemaLanguage:
     def _number(self, branch: Places) -> Node:
         low, high = self._sets.number_bounds(branch)
         whole, style = self._sets.integers_only(branch), self._style.numbers
-        if low is None and high is None:
+        steps = [s for s in self._sets.steps(branch) if not whole or 1 % s]  # others are said of every integer
+        if low is None and high is None and not steps:
             return integer(style) if whole else number(style)
-        return between(low, high, places(whole, style))
+        return intersect(between(low, high, places(whole, style)), *map(multiples, steps))
 
     def _string(self, branch: Places) -> Node:
         sets = self._sets
@@ -258,6 +261,8 @@ class SchemaLanguage:
             return contains(self._scalar(branch, kind), text.encode(errors="surrogatepass"))
         if kind == "number":
             whole = decimal(value) % 1 == 0
+            if any(Fraction(decimal(value)) % step for step in sets.steps(branch)):
+                return False
             return fits(decimal(value), *sets.number_bounds(branch)) and (whole or not sets.integers_only(branch))
         return True
 

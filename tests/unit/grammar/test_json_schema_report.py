@@ -65,6 +65,20 @@ def test_what_is_narrowed_is_told() -> None:
     assert {place for place, entry in found.items() if entry.status == "over-constrained"} == {("", "type")}
 
 
+def test_what_is_narrowed_of_multiples_and_host_names_is_told() -> None:
+    def entry(schema: Any, **options: Any) -> tuple[str, str]:
+        found = report(schema, **options)
+        told = found.get(("", "multipleOf")) or found["", "format"]
+        return told.status, told.detail
+
+    assert entry({"type": "number", "multipleOf": 1.5}) == ("enforced", "")
+    narrowed = ("over-constrained", "multiples are written without an exponent")
+    assert entry({"type": "number", "multipleOf": 1.5}, numbers="full") == narrowed
+    assert entry({"type": "integer", "multipleOf": 0.5}, numbers="full") == ("enforced", "")
+    assert entry({"format": "hostname"}) == ("over-constrained", "no label begins with xn-- (Punycode)")
+    assert entry({"format": "hostname"}, formats="annotate")[0] == "annotation"
+
+
 def test_neighbours_of_a_reference_in_draft_7() -> None:
     found = report({"$ref": "#/definitions/x", "type": "null", "definitions": {"x": {}}}, default_draft="7")
     assert found["", "type"].status == "annotation"

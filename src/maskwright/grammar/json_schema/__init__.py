@@ -10,6 +10,7 @@ from maskwright.errors import LimitError
 from maskwright.grammar.plan import WHITESPACE_CODES, Budget, Cancel, CompileLimits, Constraint, Report, ReportEntry
 
 from .disjoint import expand_all, overlapping
+from .dynamic import NeedsCopies
 from .forms import Forms
 from .lower import Lowering
 from .options import Draft, Escapes, Formats, KeyOrder, Numbers, Options, WhitespacePolicy
@@ -121,8 +122,13 @@ class JsonSchema(Constraint):
         document = load(self.text)
         check_depth(document, self.text, budget.limits.depth)
         overlaps: dict[str, set[tuple[int, int]]] = {}
+        dynamic = False
         while True:
-            scan = Scan(document, self.text, self.options, self.registry, budget, overlaps)
+            try:
+                scan = Scan(document, self.text, self.options, self.registry, budget, overlaps, dynamic)
+            except NeedsCopies:
+                dynamic = True
+                continue
             forms = Forms(scan)
             productivity = Productivity(forms)
             suspect = bool(scan.groups) and expand_all(forms)

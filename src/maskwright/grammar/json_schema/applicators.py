@@ -100,21 +100,15 @@ def on_ref(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     """`$ref`: applies in place, beside its neighbours from 2019-09 on."""
     if not isinstance(value, str):
         scan.bad(i, "$ref", "a URI reference", value)
-    scan.apply(i, "all", "$ref", (scan.refer(value, scan.paths[i]),))
+    scan.apply(i, "all", "$ref", (scan.refer(value, i),))
 
 
 def on_dynamic_ref(keyword: str, anchor: str) -> Any:
-    """The handler of `$dynamicRef` and `$recursiveRef`: a `$ref` where nothing in the documents is dynamic."""
+    """The handler of `$dynamicRef` and `$recursiveRef`."""
 
     def handle(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         if not isinstance(value, str):
             scan.bad(i, keyword, "a URI reference", value)
-        if scan.mentions(anchor):
-            raise SchemaError(
-                f"{keyword} beside {anchor} is not supported",
-                location=scan.where(i, keyword),
-                hint="Write a $ref to the schema that is meant",
-            )
-        scan.apply(i, "all", keyword, (scan.refer(value, scan.paths[i]),))
+        scan.apply(i, "all", keyword, (scan.refer_dynamically(value, i, anchor),))
 
     return handle

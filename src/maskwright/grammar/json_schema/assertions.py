@@ -11,10 +11,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from maskwright.errors import LimitError, RegexError, SchemaError
-from maskwright.grammar.ir import Ir, complement, literal, union
+from maskwright.grammar.formats import possible_ir
+from maskwright.grammar.ir import MAX_MODULUS, Ir, complement, literal, union
 
 from .kinds import BITS, is_integral, type_of
+from .metaschemas import is_metaschema
 from .model import Note, words
+from .numbers import Steps, fit
+from .paths import tokens_of
 from .strings import format_ir, pattern_ir
 
 if TYPE_CHECKING:
@@ -30,6 +34,11 @@ _STANDARD_FORMATS = words(
     "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri- "
     "reference uuid uri-template json-pointer relative-json-pointer regex"
 )
+
+_FORMAT_NOTES = {
+    "hostname": Note("over-constrained", "no label begins with xn-- (Punycode)"),
+    "idn-email": Note("enforced", "labels of the domain may have any characters beyond ASCII"),
+}
 
 
 def on_type(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
@@ -124,6 +133,22 @@ def on_bound(keyword: str) -> Any:
     return handle
 
 
+def on_multiple(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """`multipleOf`: a number greater than 0."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal) or value <= 0:
+        scan.bad(i, "multipleOf", "a number greater than 0", value)
+
+
+def check_steps(scan: Scan, i: int, types: int, steps: Steps) -> None:
+    """Refuses multiples of a number (a common one of several) that the core cannot count by."""
+    if not fit(types, steps, scan.options):
+        raise LimitError(
+            f"multipleOf comes to counting by a number beyond {MAX_MODULUS}, its point aside",
+            location=scan.where(i, "multipleOf"),
+            hint="Give a number of fewer digits, or an enum",
+        )
+
+
 def count_of(scan: Scan, i: int, keyword: str, value: Any) -> int:
     """A length or a count: a non-negative integer, also written 2.0."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal) or value < 0 or not is_integral(value):
@@ -195,7 +220,11 @@ def on_format(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         return
     ir = format_ir(value, scan.options.typed)
     if ir is not None:
+        if value in _FORMAT_NOTES:
+            scan.notes[i, "format"] = _FORMAT_NOTES[value]
         scan.regexes.setdefault(i, []).append((f"{'t' if scan.options.typed else 'f'}{value}", ir))
+    elif is_metaschema(tokens_of(scan.paths[i])[0]):
+        scan.notes[i, "format"] = Note("annotation", "formats of metaschemas that have no automaton are not asserted")
     elif value in _STANDARD_FORMATS:
         raise SchemaError(
             f"format {value!r} is not supported",
@@ -221,7 +250,13 @@ def on_except(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         scan.excluded[i] = tuple([v for v in value if not isinstance(v, str)])
 
 
+def on_apart(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    """The number whose multiples a synthetic schema leaves out."""
+
+
 def on_outside(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     """The language of strings that a synthetic schema leaves out."""
     name, ir = value
+    if name[1:] == "hostname" and name[0] in "tf":
+        ir = possible_ir("hostname") or ir  # a label that was left out may be right
     scan.regexes.setdefault(i, []).append((f"!{name}", complement(ir)))

@@ -10,7 +10,9 @@ from collections.abc import Hashable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from .facets import ABSENT, bounds_of, tuple_of
+from maskwright.grammar.multiples import is_multiple
+
+from .facets import ABSENT, bounds_of, steps_of, tuple_of
 from .kinds import type_of
 from .model import NEVER, Group
 from .strings import string_automaton
@@ -89,6 +91,9 @@ def _holds(scan: Scan, group: Group, value: Any) -> bool:
 
 
 def _fits_number(scan: Scan, schema: dict[str, Any], value: int | Decimal) -> bool:
+    steps = steps_of(schema)
+    if any(not is_multiple(value, step) for step in steps.of) or any(is_multiple(value, step) for step in steps.not_of):
+        return False
     low, high = bounds_of(schema, scan.draft)
     if low is not None and (value < low[0] or (low[1] and value == low[0])):
         return False

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.grammar.ir import Ir
 
-from .assertions import clamp
+from .assertions import check_steps, clamp
 from .kinds import ARRAY, EVERY, NUMBER, OBJECT, STRING
-from .model import ANYTHING, EXCEPT, NOTHING, TYPES, Key, join
-from .numbers import Bound, is_range_empty, tighter
+from .model import ANYTHING, APART, EXCEPT, NOTHING, TYPES, Key, join
+from .numbers import FREE, Bound, Steps, is_range_empty, tighter
 from .strings import is_string_empty
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Facets:
         members: the numbers of the schemas.
         types: the types a value may have.
         low, high: bounds of numbers.
+        steps: what numbers are multiples of, or not.
         min_length, max_length, regexes: of strings; -1 is no maximum.
         required: names that an object must have, in order.
         min_items, max_items: of arrays; -1 is no maximum.
@@ -55,6 +56,7 @@ class Facets:
         "reason",
         "regexes",
         "required",
+        "steps",
         "types",
         "values",
     )
@@ -64,6 +66,7 @@ class Facets:
         self.types = EVERY
         self.low: Bound | None = None
         self.high: Bound | None = None
+        self.steps = FREE
         self.min_length = self.min_items = 0
         self.max_length = self.max_items = -1
         self.regexes: list[tuple[str, Ir]] = []
@@ -107,8 +110,11 @@ class Facets:
     def _settle(self, scan: Scan) -> None:
         """Drops the types for which the keywords contradict each other."""
         last = self.members[-1] if self.members else scan.root
-        if self.types & NUMBER and is_range_empty(self.low, self.high, self.types, scan.options, self.excluded):
-            self.narrow(~NUMBER, last, "minimum")
+        if self.types & NUMBER:
+            if is_range_empty(self.low, self.high, self.types, scan.options, self.excluded, self.steps):
+                self.narrow(~NUMBER, last, "minimum" if self.steps is FREE else "multipleOf")
+            elif self.steps is not FREE:
+                check_steps(scan, last, self.types, self.steps)
         if self.types & STRING and (self.regexes or self.max_length >= 0):
             least, most = self.min_length, self.max_length
             if is_string_empty(self.regexes, least, most, scan.budget, lambda: scan.where(last)):
@@ -215,6 +221,14 @@ def _read_open_high(facets: Facets, scan: Scan, i: int, schema: dict[str, Any], 
         facets.high = tighter(facets.high, (value, True), -1)
 
 
+def _read_multiple(facets: Facets, scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    facets.steps = Steps((*facets.steps.of, value), facets.steps.not_of)
+
+
+def _read_apart(facets: Facets, scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
+    facets.steps = Steps(facets.steps.of, (*facets.steps.not_of, value))
+
+
 def _read_least(slot: str) -> Callable[..., None]:
     def read(facets: Facets, scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         setattr(facets, slot, max(getattr(facets, slot), int(value)))
@@ -245,12 +259,21 @@ _READERS: dict[Any, Callable[..., None]] = {
     "maximum": _read_high,
     "exclusiveMinimum": _read_open_low,
     "exclusiveMaximum": _read_open_high,
+    "multipleOf": _read_multiple,
+    APART: _read_apart,
     "minLength": _read_least("min_length"),
     "maxLength": _read_most("max_length"),
     "minItems": _read_least("min_items"),
     "maxItems": _read_most("max_items"),
     "required": _read_required,
 }
+
+
+def steps_of(schema: dict[Any, Any]) -> Steps:
+    """What one schema says of multiples."""
+    if "multipleOf" not in schema and APART not in schema:
+        return FREE
+    return Steps(*((schema[keyword],) if keyword in schema else () for keyword in ("multipleOf", APART)))
 
 
 def bounds_of(schema: dict[str, Any], draft: int) -> tuple[Bound | None, Bound | None]:

@@ -10,10 +10,10 @@ from . import applicators as ap
 from . import assertions as at
 from . import conditions as co
 from . import rewrites as rw
-from .facets import bounds_of
+from .facets import bounds_of, steps_of
 from .kinds import EVERY
-from .model import EXCEPT, OUTSIDE, TYPES
-from .numbers import is_range_empty
+from .model import APART, EXCEPT, OUTSIDE, TYPES
+from .numbers import FREE, is_range_empty
 from .strings import has_strings, is_string_empty
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _HANDLERS: dict[str, tuple[Handler, int, int]] = {
     "maximum": (at.on_bound("maximum"), 4, 2020),
     "exclusiveMinimum": (at.on_bound("exclusiveMinimum"), 4, 2020),
     "exclusiveMaximum": (at.on_bound("exclusiveMaximum"), 4, 2020),
-    "multipleOf": (rw.on_multiple, 4, 2020),
+    "multipleOf": (at.on_multiple, 4, 2020),
     "minLength": (at.on_least("minLength", "maxLength"), 4, 2020),
     "maxLength": (at.on_most("maxLength"), 4, 2020),
     "pattern": (at.on_pattern, 4, 2020),
@@ -68,7 +68,7 @@ _HANDLERS: dict[str, tuple[Handler, int, int]] = {
 def table_of(draft: int) -> dict[Any, Handler]:
     """The handlers of a draft."""
     table = {name: handler for name, (handler, first, last) in _HANDLERS.items() if first <= draft <= last}
-    table |= {TYPES: at.on_type_bits, EXCEPT: at.on_except, OUTSIDE: at.on_outside}
+    table |= {TYPES: at.on_type_bits, EXCEPT: at.on_except, OUTSIDE: at.on_outside, APART: at.on_apart}
     table["items"] = ap.on_schema("items") if draft == 2020 else ap.on_prefix("items")
     return table
 
@@ -93,6 +93,9 @@ def conclude(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
     ):
         least, most = schema.get("minLength", 0), at.clamp(schema.get("maxLength"))
         scan.suspect |= is_string_empty(regexes, int(least), most, scan.budget, lambda: scan.where(i))
-    if asserted > 1 and ("minimum" in schema or "exclusiveMinimum" in schema):
+    steps = steps_of(schema) if "multipleOf" in schema or APART in schema else FREE
+    if asserted > 1 and (steps is not FREE or "minimum" in schema or "exclusiveMinimum" in schema):
         low, high = bounds_of(schema, scan.draft)
-        scan.suspect |= is_range_empty(low, high, scan.types.get(i, EVERY), scan.options)
+        scan.suspect |= is_range_empty(low, high, scan.types.get(i, EVERY), scan.options, (), steps)
+    if steps is not FREE:
+        at.check_steps(scan, i, scan.types.get(i, EVERY), steps)

@@ -127,7 +127,8 @@ class Lowering:
         pieces: list[Piece] = []
         types = facets.types
         if types & (NULL | BOOLEAN | NUMBER):
-            regex = scalar_automaton(types, facets.low, facets.high, facets.excluded, self._scan.options)
+            bounds = facets.low, facets.high
+            regex = scalar_automaton(types, *bounds, facets.excluded, self._scan.options, facets.steps)
             pieces.append(lambda program, node: program.define_regex(node, regex))
         if types & STRING:
             pieces.append(self._string(facets))

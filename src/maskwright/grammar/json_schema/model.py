@@ -15,10 +15,11 @@ ANYTHING: Key = ()
 NOTHING: Key = (NEVER,)
 
 # Keywords of synthetic schemas, which no document can hold: type bits; strings or numbers that are left out; a
-# language of strings (with its name) that is left out.
+# language of strings (with its name) that is left out; a number whose multiples are left out.
 TYPES: Any = object()
 EXCEPT: Any = object()
 OUTSIDE: Any = object()
+APART: Any = object()
 
 
 class Group(NamedTuple):

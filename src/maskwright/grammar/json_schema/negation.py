@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .kinds import ARRAY, BOOLEAN, EVERY, NUMBER, OBJECT, STRING, type_of
-from .model import EXCEPT, NEVER, OUTSIDE, TYPES, words
+from .model import APART, EXCEPT, NEVER, OUTSIDE, TYPES, words
 
 if TYPE_CHECKING:
     from .scan import Scan
@@ -160,6 +160,14 @@ def _not_bound(keyword: str) -> Callable[..., Schemas]:
     return negate
 
 
+def _not_multiple(scan: Scan, number: int, value: Any, depth: int) -> Schemas:
+    return [{TYPES: NUMBER, APART: value}]
+
+
+def _not_apart(scan: Scan, number: int, value: Any, depth: int) -> Schemas:
+    return [{TYPES: NUMBER, "multipleOf": value}]
+
+
 def _not_not(scan: Scan, number: int, value: Any, depth: int) -> Schemas:
     return [] if value is False else [{}] if value is True else [value]
 
@@ -179,5 +187,7 @@ _NEGATORS: dict[Any, Callable[..., Schemas]] = {
     "maximum": _not_bound("maximum"),
     "exclusiveMinimum": _not_bound("exclusiveMinimum"),
     "exclusiveMaximum": _not_bound("exclusiveMaximum"),
+    "multipleOf": _not_multiple,
+    APART: _not_apart,
     "not": _not_not,
 }

@@ -158,6 +158,7 @@ _DETAILS = {
     "false": "a part that always applies is false",
     "type": "the types asked for exclude each other",
     "minimum": "no number lies between the bounds",
+    "multipleOf": "no multiple lies between the bounds, or none that is left",
     "pattern": "no string fits pattern, format and lengths together",
     "maxLength": "minLength is larger than maxLength",
     "minItems": "minItems is larger than maxItems",

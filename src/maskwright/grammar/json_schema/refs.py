@@ -12,14 +12,20 @@ from urllib.parse import unquote, urldefrag, urljoin
 from maskwright.errors import SchemaError
 
 from .dialect import draft_of, subschemas
+from .metaschemas import metaschema_text
 from .paths import ROOT, Path, pointer, tokens_of
 from .source import dump, load
 
 Place = tuple[Any, Path]
+# The name under which a `$recursiveAnchor` is kept; no anchor of the standard has it.
+RECURSIVE = "#"
 
 
 class References:
     """Resolves the references of one document and of the registry beside it.
+
+    Attributes:
+        dynamic: the dynamic anchors of each resource met so far, by its URI.
 
     Args:
         document: the parsed schema.
@@ -36,6 +42,7 @@ class References:
         self._registry = registry
         self._places: dict[str, Place] = {}  # absolute URI of a resource or anchor -> the schema there
         self._bases: dict[int, str] = {}  # id() of a schema with an identifier -> the URI it gives
+        self.dynamic: dict[str, dict[str, Place]] = {}  # URI of a resource -> its dynamic anchors
         self._indexed = False
 
     def resolve(self, ref: str, path: Path) -> Place:
@@ -52,31 +59,46 @@ class References:
                 return self._walk(place, fragment, ref, path)
         return self._by_uri(ref, path)
 
-    def _by_uri(self, ref: str, path: Path) -> Place:
-        if not self._indexed:
-            self._indexed = True
-            self._index(self._documents[None], ROOT, "")
-        base = self._base(path)
+    def resolve_dynamic(self, ref: str, path: Path) -> tuple[Place, str | None]:
+        """Where a `$dynamicRef` or `$recursiveRef` points at first, and the dynamic anchor there, if any."""
+        uri, fragment = self._absolute(ref, path)
+        place = self._by_uri(ref, path)
+        name = RECURSIVE if self._draft < 2020 else unquote(fragment)
+        found = self.dynamic.get(self.base(self._resource(uri, ref, path)[1]), {}).get(name)
+        return place, name if found is not None and found[0] is place[0] else None
+
+    def _absolute(self, ref: str, path: Path) -> tuple[str, str]:
+        """The URI of a resource and the fragment that a reference means."""
+        self.index()
+        base = self.base(path)
         try:
             uri, fragment = urldefrag(base + ref if ref.startswith("#") else urljoin(base, ref))
         except ValueError:
             raise SchemaError(f"{ref!r} is no URI", location=pointer(path, "$ref")) from None
-        if fragment and not fragment.startswith("/"):
-            self._resource(uri, ref, path)
-            place = self._places.get(f"{uri}#{unquote(fragment)}")
-            if place is None:
-                raise SchemaError(
-                    f"$ref points to the anchor {ref!r}, which is nowhere", location=pointer(path, "$ref")
-                )
-            return place
-        return self._walk(self._resource(uri, ref, path), fragment, ref, path)
+        return uri, fragment
+
+    def _by_uri(self, ref: str, path: Path) -> Place:
+        uri, fragment = self._absolute(ref, path)
+        resource = self._resource(uri, ref, path)
+        if not fragment or fragment.startswith("/"):
+            return self._walk(resource, fragment, ref, path)
+        # By the resource's own name, which may differ from the one it was asked for by.
+        name = unquote(fragment)
+        place = self._places.get(f"{uri}#{name}") or self._places.get(f"{self.base(resource[1])}#{name}")
+        if place is None:
+            raise SchemaError(f"$ref points to the anchor {ref!r}, which is nowhere", location=pointer(path, "$ref"))
+        return place
 
     def _resource(self, uri: str, ref: str, path: Path) -> Place:
         place = self._places.get(uri)
-        if place is None and uri in self._registry:
-            document = self._documents[uri] = load(self._registry[uri], (uri,))
+        if place is None and (text := self._registry.get(uri) or metaschema_text(uri)) is not None:
+            document = self._documents[uri] = load(text, (uri,))
             if draft_of(document, self._draft, (uri,)) != self._draft:
-                raise SchemaError("The document speaks another draft", location=pointer((uri,), "$schema"))
+                raise SchemaError(
+                    f"$ref points to {ref!r}, which speaks another draft",
+                    location=pointer(path, "$ref"),
+                    hint="Write both in one draft",
+                )
             self._index(document, (uri,), uri)
             place = self._places.setdefault(uri, (document, (uri,)))
         if place is None:
@@ -86,6 +108,12 @@ class References:
                 hint="Put it into $defs, or give it in registry={uri: schema}; nothing is fetched",
             )
         return place
+
+    def index(self) -> None:
+        """Notes the identifiers of the document, where that has not been done."""
+        if not self._indexed:
+            self._indexed = True
+            self._index(self._documents[None], ROOT, "")
 
     def _index(self, document: Any, root: Path, uri: str) -> None:
         """Note every identifier of a document. O(document), once, only where a reference needs it."""
@@ -111,9 +139,22 @@ class References:
             for keyword in ("$anchor", "$dynamicAnchor"):
                 if isinstance(schema.get(keyword), str):
                     self._places.setdefault(f"{base}#{schema[keyword]}", (schema, path))
+            self._note_dynamic(schema, path, base)
         return base
 
-    def _base(self, path: Path) -> str:
+    def _note_dynamic(self, schema: dict[str, Any], path: Path, base: str) -> None:
+        name = schema.get("$dynamicAnchor") if self._draft >= 2020 else None
+        is_root = len(path) != 2 or id(schema) in self._bases
+        if self._draft < 2020 and schema.get("$recursiveAnchor") is True and is_root:
+            name = RECURSIVE
+        if isinstance(name, str):
+            self.dynamic.setdefault(base, {}).setdefault(name, (schema, path))
+
+    def resource_at(self, schema: dict[str, Any]) -> str | None:
+        """The URI of the resource that begins at a schema; None where none does."""
+        return self._bases.get(id(schema))
+
+    def base(self, path: Path) -> str:
         """The URI that references at `path` are relative to."""
         root, tokens = tokens_of(path)
         value = self._documents[root]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from maskwright.grammar.multiples import is_multiple
 from maskwright.grammar.plan import Report, ReportEntry
 
 from .dialect import MAP
 from .keywords import table_of
-from .kinds import NUMBER
+from .kinds import FRACTION, NUMBER
 from .model import words
 from .options import Options
 from .scan import Scan
@@ -37,6 +38,8 @@ def make_report(scan: Scan, extra: tuple[ReportEntry, ...] = ()) -> Report:
     for i in range(len(scan.schemas)):
         if i not in scan.synthetics:
             entries += _schema(scan, i)
+    if scan.is_copied:
+        entries = list({(entry.pointer, entry.keyword): entry for entry in reversed(entries)}.values())[::-1]
     return Report((*entries, *extra))
 
 
@@ -59,6 +62,8 @@ def _schema(scan: Scan, i: int) -> Iterator[ReportEntry]:
             yield ReportEntry(where, keyword, note.status, note.detail)
         elif keyword not in table:
             yield ReportEntry(where, keyword, "annotation", _unknown(keyword, table.keys()))
+        elif keyword == "multipleOf" and scan.types.get(i, NUMBER) & NUMBER:
+            yield _multiple(scan, where, i)
         elif detail := "" if told else _numbers(scan, i, keyword):
             told = True
             yield ReportEntry(where, keyword, "over-constrained", detail)
@@ -82,6 +87,13 @@ def _numbers(scan: Scan, i: int, keyword: str) -> str:
     if keyword in _BOUNDS and scan.types.get(i, NUMBER) & NUMBER:
         return "numbers between bounds are written without an exponent"
     return ""
+
+
+def _multiple(scan: Scan, where: str, i: int) -> ReportEntry:
+    plain = scan.options.numbers == "plain"
+    if plain or (not scan.types.get(i, NUMBER) & FRACTION and is_multiple(1, scan.schemas[i]["multipleOf"])):
+        return ReportEntry(where, "multipleOf", "enforced")
+    return ReportEntry(where, "multipleOf", "over-constrained", "multiples are written without an exponent")
 
 
 def _unknown(keyword: str, known: Iterable[Any]) -> str:

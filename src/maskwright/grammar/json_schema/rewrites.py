@@ -6,8 +6,6 @@ an equivalence for values of all types, not just for those that the keyword is a
 
 from __future__ import annotations
 
-from decimal import Decimal
-from fractions import Fraction
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from maskwright.errors import SchemaError
 
 from .assertions import check_text, count_of, read_pattern
-from .kinds import BITS, EVERY, FRACTION, INTEGER, OBJECT
+from .kinds import EVERY, OBJECT
 from .model import TYPES, words
 from .paths import Path
 from .strings import is_everything
@@ -48,11 +46,12 @@ def on_dependencies(keyword: str) -> Any:
             check_text(scan, i, keyword, name)
             path = ((scan.paths[i], keyword), name)
             absent = scan.synthetic({"properties": {name: False}}, path)
+            there: dict[Any, Any] = {TYPES: OBJECT, "properties": {name: True}}
             if isinstance(needed, list) and keyword != "dependentSchemas":
-                present = scan.synthetic({"properties": {name: True}, "required": [name, *needed]}, path)
+                present = scan.synthetic(there | {"required": [name, *needed]}, path)
             elif isinstance(needed, dict | bool) and keyword != "dependentRequired":
                 scan.add(needed, path, in_place=True)  # under its own path, before the synthetic schema names it
-                present = scan.synthetic({"properties": {name: True}, "required": [name], "allOf": [needed]}, path)
+                present = scan.synthetic(there | {"required": [name], "allOf": [needed]}, path)
             else:
                 scan.bad(i, keyword, "an object of lists of names, or of schemas", needed)
             scan.apply(i, "any", keyword, (absent, present))
@@ -192,16 +191,3 @@ def on_unique(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     most = schema.get("maxItems")
     if value and not (isinstance(most, int) and most <= 1):
         refuse(scan, i, "uniqueItems", "Leave it out and check the value afterwards, or give maxItems 1")
-
-
-def on_multiple(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
-    """`multipleOf`: exact where it says "an integer", or nothing beside one."""
-    if isinstance(value, bool) or not isinstance(value, int | Decimal) or value <= 0:
-        scan.bad(i, "multipleOf", "a number greater than 0", value)
-    if (1 / Fraction(value)).denominator != 1:
-        refuse(scan, i, "multipleOf", "Leave it out and check the value afterwards, or give an enum")
-    if value == 1:
-        others = [name for name, bits in BITS.items() if bits & INTEGER == 0 or not bits & FRACTION]
-        scan.apply(i, "all", "multipleOf", (scan.synthetic({"type": others}, (scan.paths[i], "multipleOf")),))
-    elif schema.get("type") != "integer":
-        refuse(scan, i, "multipleOf", "Leave it out and check the value afterwards, or give an enum")

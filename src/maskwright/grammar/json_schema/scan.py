@@ -18,10 +18,11 @@ from maskwright.grammar.plan import Budget
 
 from .cycles import find_cycles
 from .dialect import DRAFTS, draft_of, subschemas
+from .dynamic import Copies, NeedsCopies
 from .keywords import conclude, table_of
 from .model import ALWAYS, ANYTHING, NEVER, NOTHING, Group, Key, Note
 from .options import Options
-from .paths import ROOT, Path, pointer
+from .paths import ROOT, Path, pointer, tokens_of
 from .refs import References
 
 Overlaps = Mapping[str, set[tuple[int, int]]]
@@ -64,6 +65,7 @@ class Scan:
         registry: Mapping[str, str],
         budget: Budget,
         overlaps: Overlaps,
+        dynamic: bool = False,
     ) -> None:
         self.draft = draft_of(document, DRAFTS[options.default_draft], ROOT)
         self.options = replace(options, lexical=True) if self.draft == 4 else options
@@ -96,10 +98,16 @@ class Scan:
         self.long = len(text) + sum(map(len, registry.values())) > 250_000
         self._document = document
         self._registry = registry
-        self._simple = not registry and _has_no_identifiers(document, text, self.draft)
+        self._copies: Copies | None = None
+        self._simple = not registry and not dynamic and _has_no_identifiers(document, text, self.draft)
         self._refs: References | None = None
         self._resolved: dict[str, int] = {}
         self._todo: list[int] = []
+        if dynamic:
+            self._refs = References(document, self.draft, False, registry)
+            self._refs.index()
+            self._copies = Copies(self._refs)
+            self._document = self._copies.root(document)
         self.root = self._run()
 
     def add(self, value: Any, path: Path, in_place: bool = False) -> int:
@@ -157,9 +165,12 @@ class Scan:
             if number is not None:
                 yield number
 
-    def refer(self, ref: str, path: Path) -> int:
-        """The number of the schema that a reference of the schema at `path` points to."""
+    def refer(self, ref: str, i: int) -> int:
+        """The number of the schema that a reference of schema `i` points to."""
         self.linked = True
+        path = self.paths[i]
+        if self._copies is not None:
+            return self.add(*self._copies.refer(self.schemas[i], ref, path), in_place=True)
         number = self._resolved.get(ref) if self._simple else None
         if number is None:
             if self._refs is None:
@@ -170,9 +181,21 @@ class Scan:
                 self._resolved[ref] = number
         return number
 
-    def mentions(self, name: str) -> bool:
-        """Whether a keyword of that name may occur anywhere; True where that would take a search."""
-        return bool(self._registry) or f'"{name}"' in self.text or "\\u00" in self.text
+    def refer_dynamically(self, ref: str, i: int, anchor: str) -> int:
+        """The same for a reference that means the first schema of the dynamic scope with an anchor of its name."""
+        if self._copies is not None:
+            self.linked = True
+            return self.add(*self._copies.refer_dynamically(self.schemas[i], ref, self.paths[i]), in_place=True)
+        if self._registry or f'"{anchor}"' in self.text or "\\u00" in self.text or "json-schema.org/draft/20" in ref:
+            raise NeedsCopies
+        if tokens_of(self.paths[i])[0] is not None:
+            raise NeedsCopies  # a metaschema
+        return self.refer(ref, i)
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether a schema of the document may have several numbers, one for each dynamic scope."""
+        return self._copies is not None
 
     def bad(self, i: int, keyword: str, expected: str, value: Any) -> NoReturn:
         """Raises a SchemaError about the value of a keyword."""

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from maskwright.grammar.ir import Ir
+from maskwright.grammar.multiples import is_multiple
 
 from ..evaluate import identity
 from ..kinds import type_of
@@ -140,6 +141,8 @@ def fits_number(node: Node, value: int | Decimal) -> bool:
     if low is not None and (value < low[0] or (low[1] and value == low[0])):
         return False
     if high is not None and (value > high[0] or (high[1] and value == high[0])):
+        return False
+    if any(not is_multiple(value, s) for s in node.steps.of) or any(is_multiple(value, s) for s in node.steps.not_of):
         return False
     return value not in node.excluded
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from maskwright.grammar.ir import Ir
 
 from ..evaluate import distinct, identity
-from ..facets import ABSENT, bounds_of
+from ..facets import ABSENT, bounds_of, steps_of
 from ..kinds import ARRAY, EVERY, OBJECT
 from ..model import ALWAYS, NEVER, Group
-from ..numbers import Bound
+from ..numbers import FREE, Bound, Steps
 
 if TYPE_CHECKING:
     from ..scan import Scan
@@ -51,6 +51,7 @@ class Node:
     low: Bound | None = None
     high: Bound | None = None
     excluded: tuple[Any, ...] = ()
+    steps: Steps = FREE
     names: dict[str, int] = field(default_factory=dict)
     patterns: list[tuple[str, Ir, int]] = field(default_factory=list)
     rest: int | None = None
@@ -181,6 +182,7 @@ class Nodes:
         node.max_length = -1 if most is None else int(most)
         node.low, node.high = bounds_of(schema, scan.draft)
         node.excluded = scan.excluded.get(number, ())
+        node.steps = steps_of(schema)
         self._read_values(node, schema)
         self._read_object(node, schema)
         self._read_array(node, schema)

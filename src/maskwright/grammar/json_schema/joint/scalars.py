@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 from maskwright.errors import LimitError
 from maskwright.grammar.automata import automaton
+from maskwright.grammar.formats import doubtful_ir
 from maskwright.grammar.ir import ALL, ANY, EMPTY, Ir, complement, intersect, literal, repeat, union
 from maskwright.grammar.plan import Budget
 
 from ..evaluate import distinct, identity
 from ..kinds import BOOLEAN, NULL, NUMBER, STRING, type_of
 from ..model import NEVER
-from ..numbers import decimal_domain, exact_number_ir, free_domain, value_ir
+from ..numbers import FREE, decimal_domain, exact_number_ir, free_domain, value_ir
 from ..options import Options
 from .judge import fits_number, fits_string
 from .nodes import Ids, Node, Nodes
@@ -103,8 +104,10 @@ class Scalars:
     def _texts(self, view: _View) -> Iterator[Cell]:
         listed = list(dict.fromkeys(v for n in view.here for v in n.values or () if isinstance(v, str)))
         yield from self._listed(view, STRING, listed, fits_string, literal)
-        rest = complement(union(*map(literal, listed))) if listed else ALL
-        yield from self._others(view, STRING, rest, self._string)
+        names = dict.fromkeys(name[1:] for node in view.here for name, _ in node.regexes if name[0] in "ft")
+        doubtful = [ir for name in names if (ir := doubtful_ir(name)) is not None]  # nobody knows whether they fit
+        left_out = union(*map(literal, listed), *doubtful)
+        yield from self._others(view, STRING, complement(left_out), self._string)
 
     def _numbers(self, view: _View) -> Iterator[Cell]:
         listed = distinct([v for n in view.here for v in n.values or () if type_of(v) & NUMBER])
@@ -216,9 +219,10 @@ class Scalars:
     def _number(self, node: Node) -> Ir | None:
         if not _speaks_of_numbers(node):
             return None
-        return exact_number_ir(node.low, node.high, node.types, node.excluded, self._options)
+        return exact_number_ir(node.low, node.high, node.types, node.excluded, self._options, node.steps)
+
 
 
 def _speaks_of_numbers(node: Node) -> bool:
-    bounded = node.low is not None or node.high is not None or bool(node.excluded)
+    bounded = node.low is not None or node.high is not None or bool(node.excluded) or node.steps is not FREE
     return bounded or node.types & NUMBER != NUMBER
