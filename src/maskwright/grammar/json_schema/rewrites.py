@@ -146,7 +146,7 @@ def on_pattern_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any
         scan.add(sub, (path, pattern))
         ir = read_pattern(scan, i, "patternProperties", pattern)
         noted.append((pattern, ir, sub))
-        if says_nothing(sub) and "additionalProperties" not in schema:
+        if says_nothing(sub) and not {"additionalProperties", "unevaluatedProperties"} & set(schema):
             continue
         if not is_everything(ir):
             scan.join(i)

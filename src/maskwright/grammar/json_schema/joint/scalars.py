@@ -135,13 +135,16 @@ class Scalars:
         for node in view.here:
             for value in node.values or ():
                 holders.setdefault(identity(value), set()).add(node.number)
-        others = [n for n in view.here if n.values is None]
         alike: dict[frozenset[int], list[Any]] = {}
         for value in values:
             bit = type_of(value, self._nodes.scan.draft)
-            fitting = {n.number for n in others if n.types & bit and fits(n, value)}
-            named = {n for n in holders[identity(value)] if self._nodes[n].types & bit}
-            alike.setdefault(frozenset(fitting | named), []).append(value)
+            named = holders[identity(value)]
+            fitting = {
+                n.number
+                for n in view.here
+                if n.types & bit and (n.values is None or n.number in named) and fits(n, value)
+            }
+            alike.setdefault(frozenset(fitting), []).append(value)
         for schemas, members in alike.items():
             yield Cell(kind, union(*map(text, members)), self._truth(view, schemas))
 
