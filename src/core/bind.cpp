@@ -522,7 +522,8 @@ void bind_program(nb::module_& m) {
       .def("define_key", [](PyProgram& p, int64_t node, const PyRegex& regex, bool any_escapes) {
         p.program->uses_json();
         auto over = regex.over(p.program->vocab(), any_escapes ? mw::Transport::JsonAny : mw::Transport::JsonMinimal);
-        define(p, node, std::make_unique<mw::KeyMachine>(std::move(over), regex.automaton->serial(), any_escapes, p.program->vocab()), mw::KeyMachine::start());
+        const bool restricted = over != regex.automaton;
+        define(p, node, std::make_unique<mw::KeyMachine>(std::move(over), regex.automaton->serial(), any_escapes, restricted, p.program->vocab()), mw::KeyMachine::start());
       }, "node"_a, "regex"_a, "any_escapes"_a)
       .def("matcher", [](nb::object self) {
         auto* p = nb::cast<PyProgram*>(self);

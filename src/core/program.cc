@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "machines/key.h"
 #include "request.h"
 
 namespace mw {
@@ -119,24 +120,51 @@ bool Program::settle_costs(NodeId root, std::vector<NodeId>& needs) {
 // sets of characters restricted to what it has, restrict.h) every node still has a text.
 bool Program::settle_spelling(std::vector<NodeId>& needs) {
   if (vocab_->is_byte_complete() || spelling_settled_.load(std::memory_order_acquire)) return true;
-  bool freely = vocab_->is_character_closed();
-  if (freely) {
-    if (!settle_costs(0, needs)) return false;
-    freely = vocab_->has_printable_ascii() || !json_.load(std::memory_order_relaxed);
-    std::vector<uint8_t> seen(nodes_.size(), 0);
-    std::vector<NodeId> stack{0};
-    while (!stack.empty()) {
-      const auto at = static_cast<size_t>(stack.back());
-      stack.pop_back();
-      if (seen[at]) continue;
-      seen[at] = 1;
-      // TODO control
-      freely = freely && !nodes_[at].control && nodes_[at].cost.load(std::memory_order_acquire) < kNoCost;
-      add_children(static_cast<NodeId>(at), stack);
+  bool freely = false;
+  if (vocab_->is_character_closed()) {
+    std::vector<NodeId> order;
+    const bool all = reachable(order, needs);
+    if (!needs.empty()) return false;
+    freely = all && (vocab_->has_printable_ascii() || !json_.load(std::memory_order_relaxed));
+    for (NodeId n : order) {
+      if (!freely || node(n).control) continue;
+      if (!settle_costs(n, needs)) return false;
+      const Machine* m = machine_at(n);
+      freely = node_cost(n) < kNoCost && !(m && m->key() && m->key()->may_run_out());
     }
   }
   spells_freely_.store(freely, std::memory_order_release);
   spelling_settled_.store(true, std::memory_order_release);
+  return true;
+}
+
+// All nodes reachable from node 0, by all alternatives of control states. False: those are too many.
+bool Program::reachable(std::vector<NodeId>& order, std::vector<NodeId>& needs) const {
+  std::vector<uint8_t> seen(nodes_.size(), 0);
+  std::vector<NodeId> stack{0};
+  size_t controls = 0;
+  while (!stack.empty()) {
+    const NodeId at = stack.back();
+    stack.pop_back();
+    if (seen[static_cast<size_t>(at)]) continue;
+    seen[static_cast<size_t>(at)] = 1;
+    if (!is_defined(at)) {
+      needs.push_back(at);
+      continue;
+    }
+    order.push_back(at);
+    const Control* control = node(at).control.get();
+    if (control == nullptr) {
+      add_children(at, stack);
+      continue;
+    }
+    if (++controls > kMaxControls) {
+      needs.clear();
+      return false;
+    }
+    for (const auto* nodes : {&control->keys, &control->children, &control->nexts})
+      stack.insert(stack.end(), nodes->begin(), nodes->end());
+  }
   return true;
 }
 

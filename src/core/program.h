@@ -88,6 +88,8 @@ class Program {
   };
   const Node& node(NodeId n) const { return nodes_[static_cast<size_t>(n)]; }
   void add_children(NodeId n, std::vector<NodeId>& out) const;
+  static constexpr size_t kMaxControls = 1000;
+  bool reachable(std::vector<NodeId>& order, std::vector<NodeId>& needs) const;
   bool reachable_undefined(NodeId root, std::vector<NodeId>& order, std::vector<NodeId>& needs) const;
 
   std::shared_ptr<Vocab> vocab_;

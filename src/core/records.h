@@ -91,6 +91,7 @@ class Records {
 
   // Lists of typed keys; 0 = none.
   uint32_t typed_key(const TypedKey& k) { return typed_keys_.intern(k); }
+  TypedKey typed_key(uint32_t handle) const { return typed_keys_[handle]; }
   uint32_t add_typed(uint32_t list, uint32_t key) {
     const uint32_t id = typed_lists_.intern({list, key});
     if (id < typed_known_.size()) return id;
@@ -102,6 +103,16 @@ class Records {
       typed_known_[id] = without;
     }
     return id;
+  }
+  // The keys of known text in an order of their own.
+  uint32_t sorted_typed(uint32_t list) {
+    std::vector<uint32_t> keys;
+    for (uint32_t at = typed_known_[list]; at != 0; at = typed_lists_[at].rest) keys.push_back(typed_lists_[at].text);
+    std::sort(keys.begin(), keys.end());
+    keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+    uint32_t out = 0;
+    for (uint32_t key : keys) out = add_typed(out, key);
+    return out;
   }
   uint32_t typed_rest(uint32_t list) const { return typed_lists_[list].rest; }
   TypedKey last_typed(uint32_t list) const { return typed_keys_[typed_lists_[list].text]; }

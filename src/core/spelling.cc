@@ -26,7 +26,7 @@ class SpellingSearch {
   uint32_t best(std::span<const Item> items) {
     uint32_t best = kNoCost;
     for (const Item& i : items)
-      for (const Exit& e : exits(i.machine, i.state, TokenTrie::kRoot)) best = std::min(best, add_cost(e.cost, rest({i.rest, e.node})));
+      for (const Exit& e : exits(i.machine, i.state, TokenTrie::kRoot)) best = std::min(best, add_cost(e.cost, rest({i.rest, e.node, e.value})));
     return best;
   }
 
@@ -49,13 +49,14 @@ class SpellingSearch {
   struct Exit {
     TrieNode node;
     uint32_t cost;
+    uint32_t value;  // handed to the parent
   };
   // All ways through one machine from one point, with the tokens that end on the way.
   struct Entry {
     MachineId machine;
     std::unordered_map<Place, uint32_t, Hash> seen;
     std::vector<Exit> out;
-    std::map<std::pair<uint32_t, State>, uint32_t> readers;  // (entry, state) goes on at the exits; tokens before this entry
+    std::map<std::pair<uint32_t, State>, uint32_t> readers;  // (entry, state) resumes at the exits; tokens before this entry
   };
   struct Job {
     uint32_t entry;
@@ -120,8 +121,8 @@ class SpellingSearch {
     if (entries_[job.entry]->seen[job.at] < job.cost) return;
     const Machine& m = request_.machine(entries_[job.entry]->machine);
     const Accept a = m.accept(request_, job.at.state);
-    if (a.pop) let_out(job.entry, {job.at.node, job.cost});
-    if (a.push != kNoChild) push(job, m, a);
+    if (a.pop) let_out(job.entry, {job.at.node, job.cost, a.value});
+    if (a.push != kNoChild) push(job, a);
     if (a.split) split(job, m);
     if (!m.more(request_, job.at.state)) return;
     const TrieNode n = job.at.node;
@@ -136,12 +137,20 @@ class SpellingSearch {
 
   void let_out(uint32_t e, const Exit& exit) {
     auto& out = entries_[e]->out;
-    const auto it = std::find_if(out.begin(), out.end(), [&](const Exit& x) { return x.node == exit.node; });
+    const auto same = [&](const Exit& x) { return x.node == exit.node && x.value == exit.value; };
+    const auto it = std::find_if(out.begin(), out.end(), same);
     if (it != out.end() && it->cost <= exit.cost) return;
     if (it != out.end()) it->cost = exit.cost;
     else out.push_back(exit);
     for (const auto& [reader, before] : entries_[e]->readers)
-      meet(reader.first, {reader.second, exit.node}, before + exit.cost, before + exit.cost > 0);
+      resume(reader.first, reader.second, exit, before + exit.cost, before + exit.cost > 0);
+  }
+
+  // The child has ended; `state` was pushed under it.
+  void resume(uint32_t e, State state, const Exit& exit, uint32_t cost, bool dearer) {
+    const Machine& m = request_.machine(entries_[e]->machine);
+    const State s = m.resume(request_, state, exit.value);
+    if (s != kDead) meet(e, {m.forget(request_, s, forget_), exit.node}, cost, dearer);
   }
 
   void split(const Job& job, const Machine& m) {
@@ -150,24 +159,19 @@ class SpellingSearch {
     for (State s : states) meet(job.entry, {m.forget(request_, s, forget_), job.at.node}, job.cost, false);
   }
 
-  // What a child returns is not looked at: which keys a way to the end types matters to none of its later keys but for
-  // classes of so few keys that it may type them all.
-  void push(const Job& job, const Machine& m, const Accept& a) {
+  void push(const Job& job, const Accept& a) {
     std::vector<Start> starts;
     if (!request_.program().starts(a.push, starts, request_.needs())) return;
-    const State resumed = m.resume(request_, a.resume, 0);
-    if (resumed == kDead) return;
-    const State state = m.forget(request_, resumed, forget_);
     for (const Start& s : starts) {
       const Machine& pushed = request_.machine(s.machine);
       const State from = a.given == 0 ? s.state : pushed.enter(request_, s.state, a.given);
       if (from == kDead) continue;
       const uint32_t child = entry({s.machine, a.given == 0 ? from : pushed.forget(request_, from, forget_), job.at.node});
       if (child >= settled_) {
-        const auto [it, fresh] = entries_[child]->readers.try_emplace({job.entry, state}, job.cost);
+        const auto [it, fresh] = entries_[child]->readers.try_emplace({job.entry, a.resume}, job.cost);
         if (!fresh) it->second = std::min(it->second, job.cost);
       }
-      for (const Exit& e : std::vector<Exit>(entries_[child]->out)) meet(job.entry, {state, e.node}, job.cost + e.cost, e.cost > 0);
+      for (const Exit& e : std::vector<Exit>(entries_[child]->out)) resume(job.entry, a.resume, e, job.cost + e.cost, e.cost > 0);
     }
   }
 
@@ -175,6 +179,7 @@ class SpellingSearch {
   struct Below {
     RestId rest;
     TrieNode node;
+    uint32_t value;
     auto operator<=>(const Below&) const = default;
   };
   struct Descent {
@@ -213,9 +218,9 @@ class SpellingSearch {
     Descent d{b, {}};
     const auto frames = request_.frames(b.rest);
     for (const Item& f : std::vector<Item>(frames.begin(), frames.end())) {
-      const State s = request_.machine(f.machine).resume(request_, f.state, 0);
+      const State s = request_.machine(f.machine).resume(request_, f.state, b.value);
       if (s == kDead) continue;
-      for (const Exit& e : exits(f.machine, s, b.node)) d.next.push_back({{f.rest, e.node}, e.cost});
+      for (const Exit& e : exits(f.machine, s, b.node)) d.next.push_back({{f.rest, e.node, e.value}, e.cost});
     }
     return d;
   }

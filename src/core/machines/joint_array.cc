@@ -9,7 +9,7 @@ namespace mw {
 State JointArrayMachine::next(Request& r, State s, uint8_t b) const {
   const Phase p = phase(s);
   if (p == Open) return b == '[' ? pack(r, First, control_) : kDead;
-  if (p == Done || p == Item_) return kDead;
+  if (p == Done || p == Branch) return kDead;
   const uint32_t w = next_space(ws_, space(s), b);
   if (w != kSpaceDead) return pack(p, record(s), w);
   if (p == AfterComma || (b != ']' && b != ',')) return kDead;
@@ -30,10 +30,10 @@ Accept JointArrayMachine::accept(Request& r, State s) const {
   Accept a;
   const Phase p = phase(s);
   a.pop = p == Done;
-  if (p != First && p != AfterComma && p != Item_) return a;
+  if (p != First && p != AfterComma && p != Branch) return a;
   const Control* c = control(r, s);
   if (c == nullptr) return a;
-  if (p == Item_) return push(r, *c, joint(r, s).index);
+  if (p == Branch) return push(r, *c, joint(r, s).index);
   if (c->items() == 1) return push(r, *c, 0);
   a.split = c->items() > 1;
   return a;
@@ -42,12 +42,12 @@ Accept JointArrayMachine::accept(Request& r, State s) const {
 void JointArrayMachine::branches(Request& r, State s, std::vector<State>& out) const {
   const NodeId at = joint(r, s).control;
   const Control* c = control(r, s);
-  for (uint32_t a = 0; c != nullptr && a < c->items(); ++a) out.push_back(pack(r, Item_, at, a));
+  for (uint32_t a = 0; c != nullptr && a < c->items(); ++a) out.push_back(pack(r, Branch, at, a));
 }
 
 bool JointArrayMachine::more(Request& r, State s) const {
   const Phase p = phase(s);
-  if (p == Done || p == Item_) return false;
+  if (p == Done || p == Branch) return false;
   if (p == Open || p == AfterItem || space_may_follow(ws_, space(s))) return true;
   if (p == AfterComma) return false;
   const Control* c = control(r, s);
@@ -81,7 +81,7 @@ uint32_t JointArrayMachine::cost(Request& r, State s) const {
   if (p == AfterItem) return control_cost(r, at.control, 0);
   const Control* c = control(r, s);
   if (c == nullptr) return kNoCost;
-  if (p == Item_) return alternative_cost(r, *c, at.index, 0);
+  if (p == Branch) return alternative_cost(r, *c, at.index, 0);
   return cheapest_alternative(r, *c, {0, c->items()}, 0);
 }
 

@@ -21,7 +21,7 @@ class JointArrayMachine final : public Machine {
   void children(std::vector<NodeId>& out) const override { out.push_back(control_); }
 
  private:
-  enum Phase : uint64_t { Open, First, Item_, AfterItem, AfterComma, Done };
+  enum Phase : uint64_t { Open, First, Branch, AfterItem, AfterComma, Done };
   static constexpr State pack(Phase p, uint32_t record, uint32_t space) {
     return (static_cast<uint64_t>(p) << 60) | (static_cast<uint64_t>(record) << 20) | space;
   }

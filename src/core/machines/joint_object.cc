@@ -105,8 +105,13 @@ bool JointObjectMachine::walk_base(Walker& w, TrieNode node, const Item& item) c
   return walk_spaces(w, ws_, node, item, space(item.state), pack(p, record(item.state), kSpaceOver));
 }
 
-State JointObjectMachine::forget(Request&, State s, const Forget&) const {
-  return phase(s) == KeyRead ? pack(AfterKey, record(s), space(s)) : s;
+// The order of the typed keys matters no more, nor how many there are of which no text is known (see KeyMachine::forget).
+State JointObjectMachine::forget(Request& r, State s, const Forget&) const {
+  const Phase p = phase(s);
+  if (p == Open || p == Done) return s;
+  JointRecord at = joint(r, s);
+  if (at.list != 0) at.list = r.records().sorted_typed(at.list);
+  return pack(p == KeyRead ? AfterKey : p, r.records().joint(at), space(s));
 }
 
 uint32_t JointObjectMachine::cost(Request& r, State s) const {

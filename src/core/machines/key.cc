@@ -7,10 +7,15 @@
 
 namespace mw {
 
-KeyMachine::KeyMachine(std::shared_ptr<Automaton> automaton, uint32_t kind, bool any_escapes, const Vocab& vocab)
+KeyMachine::KeyMachine(std::shared_ptr<Automaton> automaton, uint32_t kind, bool any_escapes, bool restricted, const Vocab& vocab)
     : automaton_(std::move(automaton)), dfa_(automaton_->dfa()),
       bases_(automaton_->bases(vocab, any_escapes ? Transport::JsonAny : Transport::JsonMinimal)), kind_(kind),
-      any_escapes_(any_escapes) {}
+      any_escapes_(any_escapes), restricted_(restricted) {}
+
+bool KeyMachine::may_run_out() const {
+  constexpr uint64_t many = 1'000'000;
+  return restricted_ && !automaton_->counts().exceeds(dfa_.start(), many);
+}
 
 // Keys of which the text is unknown do not count here: the opening quote is where they raise a doubt.
 State KeyMachine::enter(Request& r, State start, uint32_t given) const {
@@ -157,13 +162,23 @@ bool KeyMachine::any_lives_in(Request& r, const KeyCursor& at, uint32_t lo, uint
   return any_next(r, at, lo, hi, [&](uint32_t c) { return lives(r, after(r, at, c)); }, off);
 }
 
-// The text matters as long as it may become a typed key; the list as well, since the search itself types no key twice.
+bool KeyMachine::is_among_few(const Records& k, TextId text) const {
+  if (text == kUnknownText) return false;
+  StringCounts& counts = automaton_->counts();
+  return !counts.exceeds(dfa_.start(), kFewKeys) || k.text_length(text) < counts.bytes_beyond(dfa_.start(), kShortKeys);
+}
+
+// The text matters as long as it may become a typed key. What text a key had in the end matters to later keys of its kind;
+// but of a large kind that is kept for the few shortest alone: the others are so many that a way to the end is taken to find
+// another one for each of its keys.
 State KeyMachine::forget(Request& r, State s, const Forget&) const {
   Records& k = r.records();
-  if (is_closed(s)) return closed(k, kUnknownText, kind_);
-  if (!is_inside(s)) return s;
+  if (!is_inside(s)) {
+    const bool keeps = !is_closed(s) || is_among_few(k, k.typed_key(static_cast<uint32_t>(s & ~kClosed) - 1).text);
+    return keeps ? s : closed(k, kUnknownText, kind_);
+  }
   const KeyCursor at = cursor(k, s);
-  if (typed_under(r, at) != nullptr) return s;
+  if (is_among_few(k, at.text) || typed_under(r, at) != nullptr) return s;
   return pack(k, {0, kUnknownText, at.dfa}, forget_in(dfa_, at.dfa, sub_of(s), any_escapes_));
 }
 

@@ -13,7 +13,8 @@ namespace mw {
 class KeyMachine final : public Machine {
  public:
   // Keys of one kind are told apart; languages of different kinds have no string in common.
-  KeyMachine(std::shared_ptr<Automaton> automaton, uint32_t kind, bool any_escapes, const Vocab& vocab);
+  // `restricted`: the automaton is not that of the regex, but of what the vocabulary can spell.
+  KeyMachine(std::shared_ptr<Automaton> automaton, uint32_t kind, bool any_escapes, bool restricted, const Vocab& vocab);
   static State start() { return kQuote; }
   State enter(Request& r, State start, uint32_t given) const override;
   State next(Request& r, State s, uint8_t b) const override;
@@ -25,6 +26,8 @@ class KeyMachine final : public Machine {
   uint32_t cost(Request& r, State s) const override;
   State forget(Request& r, State s, const Forget& f) const override;
   const KeyMachine* key() const override { return this; }
+  // Whether the vocabulary can spell some of its keys only, and not without end.
+  bool may_run_out() const;
 
   uint32_t kind() const { return kind_; }
   // Tokens of a key that comes when so many `others` of its kind were typed beside those of a list.
@@ -33,6 +36,7 @@ class KeyMachine final : public Machine {
   uint32_t with_unknown(Records& k, uint32_t list) const { return k.add_typed(list, k.typed_key({kUnknownText, kind_})); }
 
  private:
+  static constexpr uint64_t kFewKeys = 6, kShortKeys = 3;
   static constexpr State kQuote = State{1} << 62, kClosed = State{1} << 61;
   static bool is_closed(State s) { return (s & kClosed) != 0; }
   static bool is_inside(State s) { return s < kClosed; }
@@ -53,6 +57,7 @@ class KeyMachine final : public Machine {
   std::vector<uint32_t> next_typed(Request& r, const KeyCursor& at) const;
   template <class Near, class Off>
   bool any_next(Request& r, const KeyCursor& at, uint32_t lo, uint32_t hi, Near near, Off off) const;
+  bool is_among_few(const Records& k, TextId text) const;
   // --- masks
   class NearFinder;
   void add_base(Walker& w, TrieNode node, const Item& item, const KeyCursor& at) const;
@@ -66,6 +71,7 @@ class KeyMachine final : public Machine {
   RegexBases& bases_;
   uint32_t kind_;
   bool any_escapes_;
+  bool restricted_;
 };
 
 }  // namespace mw

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from .forms import Claim, Forms, TooManyAlternatives
+from .forms import Claim, Forms
 from .kinds import EVERY, OBJECT
 from .model import NEVER, NOTHING, Key
 from .productive import Productivity
@@ -47,8 +47,8 @@ def expand_all(forms: Forms) -> bool:
                 forms.claims.append(Claim(key[0], group, ()))
             stack += members
             continue
-        if joint.is_joint(key) or not _expands(forms, key):
-            stack += joint.below(key)
+        if not forms.is_plain(key):
+            stack += joint.explore(key)
             continue
         alternatives = forms.of(key)
         suspect = suspect or not alternatives
@@ -58,16 +58,6 @@ def expand_all(forms: Forms) -> bool:
                 suspect = suspect or any(NOTHING in need for need in facets.needs(scan))
                 stack += facets.below(scan)
     return suspect
-
-
-def _expands(forms: Forms, key: Key) -> bool:
-    """Whether a key has few enough alternatives; else the joint evaluation takes it."""
-    try:
-        forms.of(key)
-    except TooManyAlternatives:
-        forms.joint.crowded.add(key)
-        return False
-    return True
 
 
 def overlapping(forms: Forms, productivity: Productivity) -> dict[str, set[tuple[int, int]]]:

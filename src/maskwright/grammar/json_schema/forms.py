@@ -63,6 +63,18 @@ class Forms:
             return None
         return list(dict.fromkeys(self.scan.resolve(branch) for branch in group.branches))
 
+    def is_plain(self, key: Key) -> bool:
+        """Whether a key has alternatives, and not too many; else the joint evaluation takes it."""
+        if self.joint.is_joint(key):
+            return False
+        if key not in self._memo:
+            try:
+                self.of(key)
+            except TooManyAlternatives:
+                self.joint.crowd(key)
+                return False
+        return True
+
     def of(self, key: Key) -> list[Facets]:
         """The alternatives of a key; none where no value can fit.
 

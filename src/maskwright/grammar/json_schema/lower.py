@@ -53,7 +53,7 @@ class Lowering:
             what(program, node)
         elif (members := self._forms.union(what)) is not None:
             self._union(program, node, [key for key in members if self._has_value(key)])
-        elif self._forms.joint.is_joint(what):
+        elif what != ANYTHING and not self._forms.is_plain(what):
             self.define(program, node, self._joint.pieces(tuple(sorted(what)), (), None))
         else:
             pieces: list[Piece] = []
@@ -83,7 +83,7 @@ class Lowering:
 
     def _listed(self, key: Key) -> list[Any] | None:
         """The values of a key that is nothing but `enum`s and `const`s."""
-        if key == ANYTHING or self._forms.union(key) is not None or self._forms.joint.is_joint(key):
+        if key == ANYTHING or self._forms.union(key) is not None or not self._forms.is_plain(key):
             return None
         found: list[Any] = []
         for facets in self._forms.of(key):

@@ -44,9 +44,8 @@ class Productivity:
         members = self._forms.union(key)
         if members is not None:
             return [[member] for member in members]
-        joint = self._forms.joint
-        if joint.is_joint(key):
-            if joint.has_value(key):
+        if not self._forms.is_plain(key):
+            if self._forms.joint.has_value(key):
                 return [[]]
             self._forms.reasons.setdefault(key, (key[0], ""))
             return []
@@ -100,8 +99,9 @@ class Productivity:
             members = forms.union(key)
             if members is not None:
                 below = members
-            elif forms.joint.is_joint(key):
-                below = forms.joint.below(key)
+            elif not forms.is_plain(key):
+                forms.joint.explore(key)
+                below = forms.joint.plain
             else:
                 below = [k for facets in forms.of(key) for k in facets.below(scan)]
             for k in below:

@@ -1,11 +1,10 @@
-"""Several schemas on one value, exactly: what `not`, `oneOf`, `if`, `contains`, `unevaluated*` and patterns of keys need.
+"""Several schemas on one value, exactly: for `not`, `oneOf`, `if`, `contains`, `unevaluated*`, patterns of keys.
 
 Plain conjunctions and unions never come here; see `maskwright.grammar.json_schema.forms`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..model import NEVER, Key
@@ -25,6 +24,7 @@ class Joint:
 
     Attributes:
         productivity: what decides the plain keys; set once it is there.
+        plain: the keys that members of jointly evaluated values lead to.
     """
 
     productivity: Productivity
@@ -32,16 +32,22 @@ class Joint:
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
         self.engine = Engine(scan, self._is_plain)
+        self.plain: list[Key] = []
         self._hard: dict[int, bool] = {}
-        self._plain_below: dict[Key, list[Key]] = {}
-        self.crowded: set[Key] = set()
+        self._explored: set[Question] = set()
+        self._crowded: set[Key] = set()
         self._tainted: set[int] | None = None
 
     def is_joint(self, key: Key) -> bool:
         """Whether a key's schemas have to be evaluated jointly."""
-        if not self._scan.joint and not self.crowded:
+        if not self._scan.joint and not self._crowded:
             return False
-        return key in self.crowded or any(self._is_hard(n) for n in key if n >= 0)
+        return unique_ids(key) in self._crowded or any(self._is_hard(n) for n in key if n >= 0)
+
+    def crowd(self, key: Key) -> None:
+        """Takes a key that multiplies out to too many plain alternatives."""
+        self._crowded.add(unique_ids(key))
+        self._tainted = None
 
     def _is_hard(self, number: int) -> bool:
         found = self._hard.get(number)
@@ -54,36 +60,33 @@ class Joint:
         """Whether any value satisfies a joint key."""
         return bool(self.engine.reach(unique_ids(key), ()))
 
-    def below(self, key: Key) -> list[Key]:
-        """The plain keys that members of a joint key's values lead to; all questions on the way are settled.
+    def explore(self, key: Key) -> list[Key]:
+        """Settles all questions that values of a joint key lead to; the plain keys among them that are new.
 
         Raises:
             LimitError: there are too many combinations.
         """
-        found = self._plain_below.get(key)
-        if found is None:
-            found = self._plain_below[key] = list(self._explore(unique_ids(key)))
-        return found
-
-    def _explore(self, must: Ids) -> Iterator[Key]:
-        start: Question = (must, ())
-        seen, stack = {start}, [start]
+        start: Question = (unique_ids(key), ())
+        found = list[Key]()
+        stack = [start]
         while stack:
-            must, may = question = stack.pop()
+            question = stack.pop()
+            if question in self._explored:
+                continue
+            self._explored.add(question)
+            must, may = question
+            if NEVER in must or not (must or may):
+                continue
             if not may and question is not start and not any(n >= FIRST_CONSTANT for n in must):
-                if must and NEVER not in must:
-                    yield must
-                    if not self.is_joint(must):
-                        continue
-                else:
+                found.append(must)
+                if not self.is_joint(must):
                     continue
             self.engine.reach(must, may)
             for child_must, child_may in self.engine.below(must, may):
                 both = unique_ids((*child_must, *child_may))
-                for child in ((child_must, child_may), (child_must, ()), (both, ())):
-                    if child not in seen:
-                        seen.add(child)
-                        stack.append(child)
+                stack += [(child_must, child_may), (child_must, ()), (both, ())]
+        self.plain += found
+        return found
 
     def _is_plain(self, must: Ids) -> bool | None:
         """Whether schemas have a value, where the plain forms can tell; None where they cannot."""
@@ -100,7 +103,7 @@ class Joint:
             for number in range(len(self._scan.schemas)):
                 for below in self._scan.edges(number):
                     before.setdefault(below, []).append(number)
-            hard = set(self._scan.joint) | {n for key in self.crowded for n in key}
+            hard = set(self._scan.joint) | {n for key in self._crowded for n in key}
             self._tainted, stack = set(hard), list(hard)
             while stack:
                 for number in before.get(stack.pop(), ()):

@@ -14,8 +14,8 @@ from maskwright.errors import LimitError
 from ..kinds import ARRAY
 from ..model import ALWAYS, NEVER
 from .nodes import Ids, Node, unique_ids
-from .objects import Clause, _absorb, fits
-from .truth import Truth, annotating, certain, evaluate, reached
+from .objects import Clause, absorb, fits, is_constant
+from .truth import Truth, annotating, certain, evaluate, reached, relevant, settle
 
 if TYPE_CHECKING:
     from .engine import Engine, Goal
@@ -53,10 +53,14 @@ class ArrayFrame:
         nodes = engine.nodes
         self.engine, self.must, self.may = engine, must, may
         self.closure = nodes.closure((*must, *may))
-        self.base = certain(nodes, must)
-        self.possible = NEVER not in self.base and all(nodes[n].types & ARRAY for n in self.base)
-        here = [nodes[n] for n in self.closure]
-        self._counted = [n for n in here if n.contains is not None and (n.min_contains or n.max_contains is not None or self._evaluates(n))]
+        failing = [n for n in self.closure if not nodes[n].types & ARRAY]
+        self.base, false = settle(nodes, self.closure, must, failing)
+        self.possible = not self.base & false
+        self._watched = self._watch(false)
+        here = [nodes[n] for n in self.closure if n in self.base or n in self._watched]
+        self._counted = [n for n in here if n.contains is not None and self._is_counted(n)]
+        self._place = {n.number: at for at, n in enumerate(self._counted)}
+        self._checks = {n.number: is_constant(n) for n in here if n.values is not None}
         self._caps = [max(n.min_contains, -1 if n.max_contains is None else n.max_contains + 1) for n in self._counted]
         limits = [max(n.min_items, -1 if n.max_items is None else n.max_items + 1, len(n.prefix)) for n in here]
         self._horizon = max(limits, default=0)
@@ -66,8 +70,15 @@ class ArrayFrame:
         self._finals: dict[State, int | None] = {}
         self._distance: dict[Goal, dict[State, int]] = {}
 
-    def _evaluates(self, node: Node) -> bool:
-        return self.engine.contains_evaluates
+    def _watch(self, false: frozenset[int]) -> frozenset[int]:
+        """The nodes that may or may not hold, and make a difference; evaluating items is one."""
+        nodes = self.engine.nodes
+        if any(nodes[n].others not in (None, ALWAYS) for n in self.closure):
+            return frozenset(self.closure) - self.base - false
+        return relevant(nodes, (*self.must, *self.may), false) - self.base
+
+    def _is_counted(self, node: Node) -> bool:
+        return bool(node.min_contains) or node.max_contains is not None or self.engine.contains_evaluates
 
     # ------------------------------------------------------------------ items
 
@@ -86,7 +97,7 @@ class ArrayFrame:
 
     def _make_child(self, position: int) -> tuple[Ids, Ids]:
         must, may = set[int](), set[int]()
-        for number in self.closure:
+        for number in self.base | self._watched:
             node = self.engine.nodes[number]
             sub = _own(node, position)
             if sub is not None:
@@ -121,7 +132,7 @@ class ArrayFrame:
             return sub == ALWAYS or sub in must or (sub in place and bool(vector >> place[sub] & 1))
 
         failed, clauses = set(state.failed), set(state.clauses)
-        for number in self.closure:
+        for number in self.base | self._watched:
             node = nodes[number]
             sub = _own(node, state.position)
             if sub is not None:
@@ -142,7 +153,7 @@ class ArrayFrame:
             for count, n, cap in zip(state.counts, self._counted, self._caps, strict=True)
         )
         position = min(state.position + 1, self._horizon)
-        return State(position, frozenset(failed), _absorb(c for c in clauses if c[0] not in failed), counts)
+        return State(position, frozenset(failed), absorb(c for c in clauses if c[0] not in failed), counts)
 
     def _clause(self, number: int, position: int, holds: Callable[[int], bool]) -> frozenset[int] | None:
         """The nodes that would evaluate an item; None where one does for sure."""
@@ -175,31 +186,33 @@ class ArrayFrame:
 
     def _judge(self, state: State) -> int | None:
         nodes = self.engine.nodes
-        counts = {n.number: count for n, count in zip(self._counted, state.counts, strict=True)}
-
-        def local(number: int, truth: Truth) -> bool:
-            node = nodes[number]
-            if number in state.failed or not node.types & ARRAY or state.position < node.min_items:
-                return False
-            if node.max_items is not None and state.position > node.max_items:
-                return False
-            if node.values is not None and not any(truth[c] for c in node.constants):
-                return False
-            count = counts.get(number)
-            if count is not None and count < node.min_contains:
-                return False
-            if count is not None and node.max_contains is not None and count > node.max_contains:
-                return False
-            own = [clause for n, clause in state.clauses if n == number]
-            if own:
-                annotated = set(reached(nodes, number, truth)) | {number}
-                return all(clause & annotated for clause in own)
-            return True
-
-        truth = evaluate(nodes, self.closure, local)
+        failing = set(state.failed)
+        failing.update(n for n in self.closure if not self._fits_counts(nodes[n], state))
+        checks = self._checks | {n: self._clause_check(n, state.clauses) for n, _ in state.clauses}
+        truth = evaluate(nodes, self.closure, failing, checks)
         if not all(truth[n] for n in self.must):
             return None
         return sum(1 << n for n, number in enumerate(self.may) if truth[number])
+
+    def _fits_counts(self, node: Node, state: State) -> bool:
+        if not node.types & ARRAY or state.position < node.min_items:
+            return False
+        if node.max_items is not None and state.position > node.max_items:
+            return False
+        place = self._place.get(node.number)
+        if place is None:
+            return True
+        count = state.counts[place]
+        return count >= node.min_contains and (node.max_contains is None or count <= node.max_contains)
+
+    def _clause_check(self, number: int, clauses: frozenset[Clause]) -> Callable[[Truth], bool]:
+        own = [clause for n, clause in clauses if n == number]
+
+        def check(truth: Truth) -> bool:
+            annotated = set(reached(self.engine.nodes, number, truth)) | {number}
+            return all(clause & annotated for clause in own)
+
+        return check
 
     # ------------------------------------------------------------------ what can follow
 

@@ -79,11 +79,22 @@ class Engine:
         if self._asking is not None:
             self._readers.setdefault(question, set()).add(self._asking)
         if question not in self._answers:
-            self._answers[question] = frozenset()
-            self._stale[question] = None
+            self._schedule(question)
             if self._asking is None:
                 self._settle()
         return self._answers[question]
+
+    def _schedule(self, question: Question) -> None:
+        """Queues a question and all that it leads to, those about members first: few are then asked twice."""
+        stack = [(question, False)]
+        while stack:
+            asked, done = stack.pop()
+            if done:
+                self._stale[asked] = None
+            elif asked not in self._answers and (asked[1] or self._trivial(asked[0]) is None):
+                self._answers[asked] = frozenset()
+                stack.append((asked, True))
+                stack.extend((below, False) for below in self.below(*asked))
 
     def _trivial(self, must: Ids) -> frozenset[int] | None:
         if NEVER in must:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from maskwright.grammar.automata import automaton
-from maskwright.grammar.ir import intersect
+from maskwright.grammar.ir import Ir
 from maskwright.grammar.multiples import is_multiple
 
 from ..evaluate import identity
 from ..kinds import type_of
 from ..model import ALWAYS
+from ..strings import string_automaton
 from .nodes import Ids, Node, Nodes
 from .truth import Truth, evaluate, reached
 
@@ -29,20 +29,22 @@ class Judge:
         if number < 0:
             return number == ALWAYS
         closure = self._nodes.closure((number,))
-        return evaluate(self._nodes, closure, self._local(value))[number]
+        local = self._local(value)
+        checks = {n: lambda truth, n=n: local(n, truth) for n in closure}
+        return evaluate(self._nodes, closure, (), checks)[number]
 
     def _local(self, value: Any) -> Callable[[int, Truth], bool]:
         kind = type_of(value, self._draft)
         if isinstance(value, str):
-            fits: Callable[[Node, Any, Truth], bool] = _fits_string
+            fits: Callable[[Node, Any, Truth], bool] = _alone(fits_string)
         elif isinstance(value, dict):
             fits = self._fits_object
         elif isinstance(value, list):
             fits = self._fits_array
         elif isinstance(value, int | Decimal) and not isinstance(value, bool):
-            fits = _fits_number
+            fits = _alone(fits_number)
         else:
-            fits = _fits_word
+            fits = _alone(_fits_word)
 
         def local(number: int, truth: Truth) -> bool:
             node = self._nodes[number]
@@ -83,7 +85,7 @@ class Judge:
 
     def _own(self, node: Node, name: str) -> Ids:
         own = [node.names[name]] if name in node.names else []
-        return (*own, *(sub for _, ir, sub in node.patterns if automaton(ir).matches(name)))
+        return (*own, *(sub for key, ir, sub in node.patterns if matches(key, ir, name)))
 
     def _fits_array(self, node: Node, value: list[Any], truth: Truth) -> bool:
         if len(value) < node.min_items or (node.max_items is not None and len(value) > node.max_items):
@@ -117,13 +119,24 @@ class Judge:
         return False
 
 
-def _fits_string(node: Node, value: str, _: Truth) -> bool:
+def _alone(fits: Callable[[Node, Any], bool]) -> Callable[[Node, Any, Truth], bool]:
+    return lambda node, value, _: fits(node, value)
+
+
+def matches(pattern: str, ir: Ir, name: str) -> bool:
+    """Whether a key of `patternProperties` is found in a name."""
+    return string_automaton([(f"p{pattern}", ir)], 0, -1).matches(name)
+
+
+def fits_string(node: Node, value: str) -> bool:
+    """Whether a string fits the pattern, format and lengths of a node."""
     if len(value) < node.min_length or 0 <= node.max_length < len(value):
         return False
-    return all(automaton(intersect(ir)).matches(value) for _, ir in node.regexes)
+    return all(string_automaton([regex], 0, -1).matches(value) for regex in node.regexes)
 
 
-def _fits_number(node: Node, value: int | Decimal, _: Truth) -> bool:
+def fits_number(node: Node, value: int | Decimal) -> bool:
+    """Whether a number fits the bounds of a node."""
     low, high = node.low, node.high
     if low is not None and (value < low[0] or (low[1] and value == low[0])):
         return False
@@ -134,7 +147,7 @@ def _fits_number(node: Node, value: int | Decimal, _: Truth) -> bool:
     return value not in node.excluded
 
 
-def _fits_word(node: Node, value: Any, _: Truth) -> bool:
+def _fits_word(node: Node, value: Any) -> bool:
     return True
 
 

@@ -10,6 +10,7 @@ from maskwright.grammar.automata import automaton
 from maskwright.grammar.ir import ALL, EMPTY, Ir, complement, intersect, literal, union
 
 from ..model import ALWAYS
+from .judge import matches
 from .nodes import Ids, Node, Nodes
 from .scalars import Scalars
 
@@ -23,7 +24,7 @@ class KeyClass:
 
     Attributes:
         name: of a class of one key.
-        language: the keys, for the others.
+        language: the keys of the others; empty for a name.
         size: how many keys it has, at most `MANY`.
         applied: by node, the schemas that apply to the member.
         wrong: the nodes whose `propertyNames` it does not fit.
@@ -44,6 +45,7 @@ class KeyClasses:
     def __init__(self, nodes: Nodes, scalars: Scalars) -> None:
         self._nodes = nodes
         self._scalars = scalars
+        self._cells: dict[tuple[Ir, ...], list[tuple[Ir, frozenset[Ir]]]] = {}
 
     def of(self, closure: Ids, base: frozenset[int]) -> list[KeyClass]:
         """The classes that the schemas of `base`, which have to hold, allow: named ones first, in their order."""
@@ -64,11 +66,11 @@ class KeyClasses:
         applied, wrong, covered = dict[int, Ids](), set[int](), set[int]()
         for node in nodes:
             own = [node.names[name]] if name in node.names else []
-            own += [sub for _, ir, sub in node.patterns if automaton(ir).matches(name)]
+            own += [sub for key, ir, sub in node.patterns if matches(key, ir, name)]
             self._note(node, tuple(own), applied, covered)
             if node.keys != ALWAYS and not automaton(self._scalars.strings_of(node.keys)).matches(name):
                 wrong.add(node.number)
-        return KeyClass(name, literal(name), 1, applied, frozenset(wrong), frozenset(covered))
+        return KeyClass(name, EMPTY, 1, applied, frozenset(wrong), frozenset(covered))
 
     def _note(self, node: Node, own: Ids, applied: dict[int, Ids], covered: set[int]) -> None:
         if node.covers_name(own):
@@ -88,12 +90,8 @@ class KeyClasses:
                     rest = intersect(rest, language)
                 else:
                     predicates[language] = None
-        cells: list[tuple[Ir, frozenset[Ir]]] = [(rest, frozenset())]
-        for predicate in predicates:
-            if predicate not in (ALL, EMPTY):
-                cells = [cell for cell in self._split(cells, predicate)]
-        if ALL in predicates:
-            cells = [(language, held | {ALL}) for language, held in cells]
+        cells = ((intersect(rest, cell), held) for cell, held in self._cells_of(tuple(predicates)))
+        cells = ((language, held) for language, held in cells if self._has_text(language))
         merged: dict[Any, tuple[KeyClass, list[Ir]]] = {}
         for language, held in cells:
             found = self._cell(language, held, nodes, base)
@@ -101,16 +99,30 @@ class KeyClasses:
             merged.setdefault(key, (found, []))[1].append(language)
         for found, languages in merged.values():
             language = union(*languages)
-            if not automaton(language).is_empty:
-                yield KeyClass(
-                    None, language, automaton(language).count(MANY), found.applied, found.wrong, found.covered
-                )
+            size = automaton(language).count(MANY)
+            yield KeyClass(None, language, size, found.applied, found.wrong, found.covered)
+
+    def _has_text(self, language: Ir) -> bool:
+        return language == ALL or (language != EMPTY and not automaton(language).is_empty)
+
+    def _cells_of(self, predicates: tuple[Ir, ...]) -> list[tuple[Ir, frozenset[Ir]]]:
+        """The cells of all keys by some languages; memoised, since the same patterns meet in many places."""
+        found = self._cells.get(predicates)
+        if found is None:
+            cells: list[tuple[Ir, frozenset[Ir]]] = [(ALL, frozenset())]
+            for predicate in predicates:
+                if predicate not in (ALL, EMPTY):
+                    cells = list(self._split(cells, predicate))
+            if ALL in predicates:
+                cells = [(language, held | {ALL}) for language, held in cells]
+            found = self._cells[predicates] = cells
+        return found
 
     def _split(self, cells: list[tuple[Ir, frozenset[Ir]]], predicate: Ir) -> Iterator[tuple[Ir, frozenset[Ir]]]:
         for language, held in cells:
             for holds in (True, False):
                 part = intersect(language, predicate if holds else complement(predicate))
-                if part == ALL or (part != EMPTY and not automaton(part).is_empty):
+                if self._has_text(part):
                     yield part, held | {predicate} if holds else held
 
     def _cell(self, language: Ir, held: frozenset[Ir], nodes: list[Node], base: frozenset[int]) -> KeyClass:

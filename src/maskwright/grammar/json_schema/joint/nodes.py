@@ -89,6 +89,7 @@ class Nodes:
         self._constants: dict[Hashable, int] = {}
         self._values: dict[int, Any] = {}
         self._closures: dict[Ids, Ids] = {}
+        self._formulas: dict[Ids, list[tuple[int, tuple[Group, ...]]]] = {}
 
     def __getitem__(self, number: int) -> Node:
         found = self._nodes.get(number)
@@ -143,6 +144,13 @@ class Nodes:
             stack.append((number, True))
             stack.extend((b, False) for b in self.below(number))
         return tuple(out)
+
+    def formulas(self, closure: Ids) -> list[tuple[int, tuple[Group, ...]]]:
+        """The nodes of a closure with what applies in place."""
+        found = self._formulas.get(closure)
+        if found is None:
+            found = self._formulas[closure] = [(n, self[n].parts) for n in closure]
+        return found
 
     def preorder(self, ids: Ids) -> Ids:
         """The closure, each node before those it depends on."""

@@ -7,6 +7,7 @@ keys in a fixed order: absent, or present with one of the effects that its value
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,9 +15,10 @@ from maskwright.errors import LimitError
 
 from ..kinds import OBJECT
 from ..model import ALWAYS, NEVER
+from .decided import essential, known
 from .members import MANY, KeyClass
-from .nodes import Ids, unique_ids
-from .truth import Truth, annotating, certain, evaluate, reached
+from .nodes import Ids, Node, unique_ids
+from .truth import Truth, annotating, certain, evaluate, reached, relevant, settle
 
 if TYPE_CHECKING:
     from .engine import Engine, Goal
@@ -66,32 +68,47 @@ class ObjectFrame:
         nodes = engine.nodes
         self.engine, self.must, self.may = engine, must, may
         self.closure = nodes.closure((*must, *may))
-        self.base = certain(nodes, must)
-        self.possible = NEVER not in self.base and all(nodes[n].types & OBJECT for n in self.base)
+        self._failing = frozenset(n for n in self.closure if not nodes[n].types & OBJECT)
+        self.base, false = settle(nodes, self.closure, must, self._failing)
+        # Whether a node holds then matters to members, however the formulas come out.
+        self._annotated = any(nodes[n].leftover not in (None, ALWAYS) for n in self.closure)
+        self._watched = self._watch(false)
+        self.possible = not self.base & false
         self.classes = engine.keys.of(nodes.preorder((*must, *may)), self.base) if self.possible else []
         self.names = sum(c.name is not None for c in self.classes)
         self._any_order = engine.any_order
-        self._cap = max(
-            (max(nodes[n].min_members, (nodes[n].max_members or -1) + 1) for n in self.closure), default=0
-        )
+        self._cap = max((_counted_to(nodes[n]) for n in self.closure), default=0)
+        self._bounded = [n for n in self.closure if _counted_to(nodes[n])]
+        self._checks = {n: is_constant(nodes[n]) for n in self.closure if nodes[n].values is not None}
         self._needers = [self._who_needs(c.name) for c in self.classes]
         self._missing = self._missing_names()
         self.possible = self.possible and not self._missing & self.base
         self._children = [self._child(c) for c in self.classes]
+        self._active = [key for key in range(self.names) if not self._is_inert(key)]
+        self._closed = self._closed_at()
+        self._essential: dict[tuple[int, frozenset[int]], frozenset[int] | None] = {}
         self._effects: dict[int, tuple[int, list[Effect]]] = {}
         self._live: dict[tuple[int, State, Goal], int | None] = {}
         self._ends: dict[tuple[State, Goal], tuple[tuple[int, int], ...] | None] = {}
         self._finals: dict[State, int | None] = {}
 
+    def _watch(self, false: frozenset[int]) -> frozenset[int]:
+        """The nodes that may or may not hold, and make a difference; evaluating members is one."""
+        nodes = self.engine.nodes
+        if self._annotated:
+            return frozenset(self.closure) - self.base - false
+        return relevant(nodes, (*self.must, *self.may), false) - self.base
+
     def _who_needs(self, name: str | None) -> frozenset[int]:
         if name is None:
             return frozenset()
-        return frozenset(n for n in self.closure if name in self.engine.nodes[n].required)
+        return frozenset(n for n in self.base | self._watched if name in self.engine.nodes[n].required)
 
     def _missing_names(self) -> frozenset[int]:
         """The nodes that require a name which no class has, because no key may be so: they fail."""
         there = {c.name for c in self.classes}
-        return frozenset(n for n in self.closure if any(r not in there for r in self.engine.nodes[n].required))
+        nodes = self.engine.nodes
+        return frozenset(n for n in self.base | self._watched if any(r not in there for r in nodes[n].required))
 
     # ------------------------------------------------------------------ members
 
@@ -99,9 +116,9 @@ class ObjectFrame:
         """What applies to a member: all that has to hold, all that is observed, and the clauses of `unevaluated`."""
         nodes = self.engine.nodes
         must = {sub for n, subs in key.applied.items() if n in self.base for sub in subs}
-        may = {sub for n, subs in key.applied.items() if n not in self.base for sub in subs}
+        may = {sub for n, subs in key.applied.items() if n in self._watched for sub in subs}
         leftovers = []
-        for n in self.closure:
+        for n in self.base | self._watched:
             node = nodes[n]
             if node.leftover is None or node.leftover == ALWAYS or n in key.applied:
                 continue
@@ -137,9 +154,9 @@ class ObjectFrame:
         for vector in sorted(vectors):
             failed = {
                 n for n, subs in cls.applied.items()
-                if n not in self.base and not all(holds(s, vector) for s in subs)
+                if n in self._watched and not all(holds(s, vector) for s in subs)
             }  # fmt: skip
-            failed |= cls.wrong
+            failed |= cls.wrong & self._watched
             clauses = set()
             for n, sub, clause in leftovers:
                 if not holds(sub, vector):
@@ -151,6 +168,53 @@ class ObjectFrame:
         out = [Effect(f, c, frozenset(v)) for (f, c), v in found.items()]
         self._effects[key] = (len(vectors), out)
         return out
+
+    def _is_inert(self, key: int) -> bool:
+        """Whether it plainly makes no difference if a name comes or not: no plan needs to look at it."""
+        _, may, leftovers = self._children[key]
+        cls = self.classes[key]
+        watched = any(n in self._watched and subs != (ALWAYS,) for n, subs in cls.applied.items())
+        return not (watched or may or leftovers or cls.wrong & self._watched or self._needers[key] or self._cap)
+
+    def _planned(self, state: State) -> State:
+        """A state by what matters to plans: which of the active names were seen."""
+        if self._any_order:
+            return state._replace(seen=sum(1 << n for n, key in enumerate(self._active) if state.seen >> key & 1))
+        return state._replace(seen=bisect_left(self._active, state.seen))
+
+    def _closed_at(self) -> list[frozenset[int]]:
+        """By place among the active names: the nodes that neither it nor what comes after can make fail."""
+        others = {n for key in range(self.names, len(self.classes)) for n in self._touched(key)}
+        open_ = frozenset(others | set(self._bounded) | set(self._checks))
+        out = [open_]
+        for key in reversed(self._active):
+            out.append(out[-1] | self._touched(key))
+        every = frozenset(self.closure)
+        return [every - nodes for nodes in reversed(out)]
+
+    def _touched(self, key: int) -> frozenset[int]:
+        """The nodes that a member of a class, or its absence, can make fail."""
+        cls = self.classes[key]
+        leftovers = {n for n, _, _ in self._children[key][2]}
+        return frozenset({n for n, subs in cls.applied.items() if subs != (ALWAYS,)} | cls.wrong | leftovers) | (
+            self._needers[key]
+        )
+
+    def _reduced(self, place: int, state: State) -> State | None:
+        """A plan's state without what cannot matter any more; None where something failed that has to hold."""
+        if not self._watched:
+            return state
+        key = (place, state.failed)
+        if key not in self._essential:
+            nodes = self.engine.nodes
+            values = known(nodes, self.closure, state.failed | self._failing, self._closed[place])
+            dead = any(values[n] is False for n in self.must)
+            kept = frozenset[int]() if dead else essential(nodes, (*self.must, *self.may), values) - self._failing
+            self._essential[key] = None if dead else state.failed if self._annotated else kept
+        failed = self._essential[key]
+        if failed is None or failed == state.failed:
+            return None if failed is None else state
+        return state._replace(failed=failed, clauses=frozenset(c for c in state.clauses if c[0] not in failed))
 
     # ------------------------------------------------------------------ states
 
@@ -171,10 +235,11 @@ class ObjectFrame:
         return state._replace(failed=now, clauses=frozenset(c for c in state.clauses if c[0] not in now))
 
     def _present(self, key: int, state: State, effect: Effect) -> State:
-        failed = state.failed | effect.failed
-        clauses = state.clauses
-        if effect.clauses or effect.failed:
-            clauses = _absorb(c for c in clauses | effect.clauses if c[0] not in failed)
+        failed, clauses = state.failed, state.clauses
+        if not effect.failed <= failed:
+            failed |= effect.failed
+        if not effect.clauses <= clauses or (clauses and failed is not state.failed):
+            clauses = absorb(c for c in clauses | effect.clauses if c[0] not in failed)
         used = state.used
         at = self._finite(key)
         if at >= 0 and used[at] < self.classes[key].size:
@@ -195,7 +260,7 @@ class ObjectFrame:
 
     def final(self, state: State) -> int | None:
         """The vector of an object that ends in a state; None where something that has to hold does not."""
-        for key in range(self.names):
+        for key in self._active:
             if not self._is_seen(key, state):
                 absent = self._absent(key, state)
                 if absent is None:
@@ -211,35 +276,25 @@ class ObjectFrame:
 
     def _judge(self, state: State) -> int | None:
         nodes = self.engine.nodes
-
-        def local(number: int, truth: Truth) -> bool:
-            node = nodes[number]
-            if number in state.failed or not node.types & OBJECT or state.members < node.min_members:
-                return False
-            if node.max_members is not None and state.members > node.max_members:
-                return False
-            return node.values is None or any(truth[c] for c in node.constants)
-
-        truth = evaluate(nodes, self.closure, self._with_clauses(local, state.clauses))
+        failing = self._failing | state.failed
+        if self._bounded:
+            failing |= {n for n in self._bounded if not _fits_count(nodes[n], state.members)}
+        checks = self._checks
+        if state.clauses:
+            checks = checks | {n: self._clause_check(n, state.clauses) for n, _ in state.clauses}
+        truth = evaluate(nodes, self.closure, failing, checks)
         if not all(truth[n] for n in self.must):
             return None
         return sum(1 << n for n, number in enumerate(self.may) if truth[number])
 
-    def _with_clauses(
-        self, local: Callable[[int, Truth], bool], clauses: frozenset[Clause]
-    ) -> Callable[[int, Truth], bool]:
-        nodes = self.engine.nodes
+    def _clause_check(self, number: int, clauses: frozenset[Clause]) -> Callable[[Truth], bool]:
+        own = [clause for n, clause in clauses if n == number]
 
-        def judged(number: int, truth: Truth) -> bool:
-            own = [clause for n, clause in clauses if n == number]
-            if not local(number, truth):
-                return False
-            if not own:
-                return True
-            annotated = set(reached(nodes, number, truth))
+        def check(truth: Truth) -> bool:
+            annotated = set(reached(self.engine.nodes, number, truth))
             return all(clause & annotated for clause in own)
 
-        return judged
+        return check
 
     # ------------------------------------------------------------------ what can follow
 
@@ -251,15 +306,10 @@ class ObjectFrame:
             return set()
         if not self.may:
             return {0} if self.is_live(self.start(), None) else set()
-        states = {self.start()}
-        for key in range(self.names):
-            after = set()
-            for state in states:
-                absent = self._absent(key, state)
-                if absent is not None:
-                    after.add(absent)
-                after.update(self._present(key, state, e) for e in self.effects(key))
-            states = after
+        start = self._reduced(0, self.start())
+        states = set() if start is None else {start}
+        for place in range(len(self._active)):
+            states = {after for state in states for _, after in self._choices(place, state)}
             self._check(states)
         found = {self._final(s) for s in self._close(states)}
         return {v for v in found if v is not None}
@@ -293,7 +343,8 @@ class ObjectFrame:
 
     def is_live(self, state: State, goal: Goal) -> bool:
         """Whether some members lead from a state to an object that fits the goal."""
-        return self._plan(state, goal) is not None
+        planned = self._reduced(0, self._planned(state))
+        return planned is not None and self._plan(planned, goal) is not None
 
     def may_end(self, state: State, goal: Goal) -> bool:
         """Whether the object may end in a state."""
@@ -329,21 +380,21 @@ class ObjectFrame:
         return next(n for n, step in enumerate(steps) if step.key == key and vectors <= step.vectors)
 
     def _first_member(self, state: State, goal: Goal) -> tuple[int, int]:
-        for key in range(self.names):
-            choice = self._live[key, state, goal]
+        now = self._reduced(0, self._planned(state))
+        for place, key in enumerate(self._active):
+            assert now is not None
+            choice = self._live[place, now, goal]
             assert choice is not None
             if choice > 0:
                 return key, choice - 1
-            if not self._is_seen(key, state):
-                absent = self._absent(key, state)
-                assert absent is not None
-                state = absent
-        way = self._ends[state, goal]
+            now = next(after for n, after in self._choices(place, now) if n == 0)
+        assert now is not None
+        way = self._ends[now, goal]
         assert way
         return way[0]
 
     def _plan(self, state: State, goal: Goal) -> int | None:
-        """The choice for the first name on some way to the goal: 0 absent, n+1 with effect n; None: there is no way.
+        """The choice for the first active name on some way to the goal: 0 absent, n+1 with effect n; None: no way.
 
         Depth first with a stack of its own, since objects may have thousands of names; absent first, so that the ways
         found are short.
@@ -351,32 +402,41 @@ class ObjectFrame:
         memo = self._live
         stack = [(0, state)]
         while stack:
-            key, now = at = stack[-1]
+            place, now = at = stack[-1]
             if (*at, goal) in memo:
                 stack.pop()
-            elif key == self.names:
+            elif place == len(self._active):
                 memo[(*at, goal)] = None if self._way(now, goal) is None else 0
             else:
-                self._choose(key, now, goal, stack)
+                self._choose(place, now, goal, stack)
         return memo[(0, state, goal)]
 
-    def _choose(self, key: int, now: State, goal: Goal, stack: list[tuple[int, State]]) -> None:
-        for choice, after in self._choices(key, now):
-            if (key + 1, after, goal) not in self._live:
-                stack.append((key + 1, after))
+    def _choose(self, place: int, now: State, goal: Goal, stack: list[tuple[int, State]]) -> None:
+        for choice, after in self._choices(place, now):
+            if (place + 1, after, goal) not in self._live:
+                stack.append((place + 1, after))
                 return
-            if self._live[key + 1, after, goal] is not None:
-                self._live[key, now, goal] = choice
+            if self._live[place + 1, after, goal] is not None:
+                self._live[place, now, goal] = choice
                 return
-        self._live[key, now, goal] = None
+        self._live[place, now, goal] = None
 
-    def _choices(self, key: int, state: State) -> Iterator[tuple[int, State]]:
-        if self._is_seen(key, state):
+    def _is_past(self, place: int, state: State) -> bool:
+        """Whether an active name, by its place among them, was seen or left out, in a state of a plan."""
+        return bool(state.seen >> place & 1) if self._any_order else place < state.seen
+
+    def _choices(self, place: int, state: State) -> Iterator[tuple[int, State]]:
+        for choice, after in self._all_choices(place, state):
+            reduced = None if after is None else self._reduced(place + 1, after)
+            if reduced is not None:
+                yield choice, reduced
+
+    def _all_choices(self, place: int, state: State) -> Iterator[tuple[int, State | None]]:
+        if self._is_past(place, state):
             yield 0, state
             return
-        absent = self._absent(key, state)
-        if absent is not None:
-            yield 0, absent
+        key = self._active[place]
+        yield 0, self._absent(key, state)
         for n, effect in enumerate(self.effects(key)):
             yield n + 1, self._present(key, state, effect)
 
@@ -404,12 +464,26 @@ class ObjectFrame:
         return None
 
 
+def is_constant(node: Node) -> Callable[[Truth], bool]:
+    """For a node with `enum` or `const`: whether one of its containers holds."""
+    return lambda truth: any(truth[c] for c in node.constants)
+
+
+def _counted_to(node: Node) -> int:
+    """The least count of members beyond which more make no difference to a node."""
+    return max(node.min_members, 0 if node.max_members is None else node.max_members + 1)
+
+
+def _fits_count(node: Node, count: int) -> bool:
+    return count >= node.min_members and (node.max_members is None or count <= node.max_members)
+
+
 def fits(vector: int | None, goal: Goal) -> bool:
     """Whether a vector is one that the goal asks for."""
     return vector is not None and (goal is None or vector in goal)
 
 
-def _absorb(clauses: Iterable[Clause]) -> frozenset[Clause]:
-    """Without those that others of the same node imply."""
+def absorb(clauses: Iterable[Clause]) -> frozenset[Clause]:
+    """Clauses without those that others of the same node imply."""
     kept = set(clauses)
     return frozenset(c for c in kept if not any(o[0] == c[0] and o[1] < c[1] for o in kept))

@@ -2,36 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
-from ..model import ALWAYS, Group
+from ..model import ALWAYS, NEVER, Group
 from .nodes import Ids, Nodes
 
 Truth = dict[int, bool]
+_NO_CHECKS: Mapping[int, Callable[[Truth], bool]] = {}
 
 
-def evaluate(nodes: Nodes, closure: Ids, local: Callable[[int, Truth], bool]) -> Truth:
+def evaluate(
+    nodes: Nodes, closure: Ids, failing: Container[int], checks: Mapping[int, Callable[[Truth], bool]] = _NO_CHECKS
+) -> Truth:
     """Whether each node of a closure holds.
 
     Args:
         nodes: all nodes.
         closure: the ones asked for, each after those it depends on.
-        local: whether a node holds by itself, given the truth of those before it.
+        failing: those that do not hold by themselves.
+        checks: for some, a further condition, given the truth of those before.
     """
     truth: Truth = {}
-    for number in closure:
-        holds = local(number, truth) and all(part_holds(part, truth) for part in nodes[number].parts)
+    for number, parts in nodes.formulas(closure):
+        holds = number not in failing
+        if holds and parts:
+            holds = all([part_holds(part, truth) for part in parts])
         truth[number] = holds
+        if holds and number in checks:
+            truth[number] = checks[number](truth)
     return truth
 
 
 def part_holds(part: Group, truth: Truth) -> bool:
     """Whether a group holds."""
-    values = [_value(b, truth) for b in part.branches]
+    branches = part.branches
     if part.kind == "all":
-        return all(values)
+        return all([truth.get(b, b == ALWAYS) for b in branches])
     if part.kind == "any":
-        return any(values)
+        return any([truth.get(b, b == ALWAYS) for b in branches])
+    values = [truth.get(b, b == ALWAYS) for b in branches]
     if part.kind == "one":
         return sum(values) == 1
     if part.kind == "not":
@@ -86,4 +95,68 @@ def certain(nodes: Nodes, must: Ids) -> frozenset[int]:
                 new = {b for b in part.branches if b != ALWAYS} - found
                 found |= new
                 stack.extend(b for b in new if b >= 0)
+    return frozenset(found)
+
+
+def settle(nodes: Nodes, closure: Ids, must: Ids, failing: Iterable[int]) -> tuple[frozenset[int], frozenset[int]]:
+    """The nodes of a closure that hold wherever `must` and not `failing` do, and those that then cannot."""
+    false = {NEVER, *failing}
+    for number, parts in nodes.formulas(closure):
+        if number not in false and any(_is_false(part, false) for part in parts):
+            false.add(number)
+    found = set(must)
+    stack = [n for n in must if n >= 0]
+    while stack:
+        for part in nodes[stack.pop()].parts:
+            new = set(_implied(part, false, found)) - found - {ALWAYS}
+            found |= new
+            stack.extend(n for n in new if n >= 0)
+    return frozenset(found), frozenset(false)
+
+
+def _is_false(part: Group, false: set[int]) -> bool:
+    branches = part.branches
+    if part.kind == "all":
+        return any(b in false for b in branches)
+    if part.kind in ("any", "one"):
+        return all(b in false for b in branches)
+    if part.kind == "not":
+        return branches[0] == ALWAYS
+    condition, then, other = branches
+    if condition in false:
+        return other in false
+    return then in false and (condition == ALWAYS or other in false)
+
+
+def _implied(part: Group, false: set[int], true: set[int]) -> Ids:
+    """The branches that hold where the part does."""
+    if part.kind == "all":
+        return part.branches
+    if part.kind in ("any", "one"):
+        alive = tuple(b for b in part.branches if b not in false)
+        return alive if len(alive) == 1 else ()
+    if part.kind == "if":
+        condition, then, other = part.branches
+        if condition in false:
+            return (other,)
+        if condition == ALWAYS or condition in true:
+            return (then,)
+    return ()
+
+
+def relevant(nodes: Nodes, roots: Ids, false: frozenset[int]) -> frozenset[int]:
+    """The nodes whose truth can make a difference to that of the roots, where some are known to be false."""
+    found = {n for n in roots if n >= 0 and n not in false}
+    stack = list(found)
+    while stack:
+        node = nodes[stack.pop()]
+        below = [*node.constants]
+        for part in node.parts:
+            if part.kind == "if" and part.branches[0] in false:
+                below.append(part.branches[2])
+            elif part.kind != "any" or ALWAYS not in part.branches:
+                below += part.branches
+        new = {n for n in below if n >= 0 and n not in false} - found
+        found |= new
+        stack.extend(new)
     return frozenset(found)
