@@ -81,6 +81,7 @@ class Writer:
             "minimum": lambda _: draw.choice((-1, 0, 1, 1.5)),
             "exclusiveMaximum": lambda _: draw.choice((0, 1, 2, 1.5)),
             "maximum": lambda _: draw.choice((0, 1, 2)),
+            "multipleOf": lambda _: draw.choice((0.5, 1.5, 2, 3)),
             "minLength": lambda _: draw.randint(0, 3),
             "maxLength": lambda _: draw.randint(0, 3),
             "pattern": lambda _: draw.choice(PATTERNS),
