@@ -46,11 +46,12 @@ def on_dependencies(keyword: str) -> Any:
             check_text(scan, i, keyword, name)
             path = ((scan.paths[i], keyword), name)
             absent = scan.synthetic({"properties": {name: False}}, path)
+            there: dict[Any, Any] = {TYPES: OBJECT, "properties": {name: True}}
             if isinstance(needed, list) and keyword != "dependentSchemas":
-                present = scan.synthetic({"properties": {name: True}, "required": [name, *needed]}, path)
+                present = scan.synthetic(there | {"required": [name, *needed]}, path)
             elif isinstance(needed, dict | bool) and keyword != "dependentRequired":
                 scan.add(needed, path, in_place=True)  # under its own path, before the synthetic schema names it
-                present = scan.synthetic({"properties": {name: True}, "required": [name], "allOf": [needed]}, path)
+                present = scan.synthetic(there | {"required": [name], "allOf": [needed]}, path)
             else:
                 scan.bad(i, keyword, "an object of lists of names, or of schemas", needed)
             scan.apply(i, "any", keyword, (absent, present))
@@ -145,7 +146,7 @@ def on_pattern_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any
         scan.add(sub, (path, pattern))
         ir = read_pattern(scan, i, "patternProperties", pattern)
         noted.append((pattern, ir, sub))
-        if says_nothing(sub) and "additionalProperties" not in schema:
+        if says_nothing(sub) and not {"additionalProperties", "unevaluatedProperties"} & set(schema):
             continue
         if not is_everything(ir):
             scan.join(i)

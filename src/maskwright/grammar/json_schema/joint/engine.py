@@ -19,7 +19,7 @@ from .arrays import ArrayFrame
 from .judge import Judge
 from .members import KeyClasses
 from .nodes import FIRST_CONSTANT, Ids, Nodes
-from .objects import ObjectFrame
+from .plans import ObjectFrame
 from .scalars import Scalars
 from .truth import certain
 

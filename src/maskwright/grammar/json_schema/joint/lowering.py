@@ -14,7 +14,8 @@ from ..values import value_pieces
 from .engine import Engine, Frame, Goal
 from .members import KeyClass
 from .nodes import Ids
-from .objects import ObjectFrame, fits
+from .objects import fits
+from .plans import ObjectFrame
 
 if TYPE_CHECKING:
     from maskwright._core import Program

@@ -103,12 +103,12 @@ class Scalars:
 
     def _texts(self, view: _View) -> Iterator[Cell]:
         listed = list(dict.fromkeys(v for n in view.here for v in n.values or () if isinstance(v, str)))
-        rest = complement(union(*map(literal, listed))) if listed else ALL
-        for doubtful in _doubtful(view.here):
-            rest = intersect(rest, complement(doubtful))
-            listed = [v for v in listed if not automaton(doubtful).matches(v)]
-        yield from self._listed(view, STRING, listed, fits_string, literal)
-        yield from self._others(view, STRING, rest, self._string)
+        names = dict.fromkeys(name[1:] for node in view.here for name, _ in node.regexes if name[0] in "ft")
+        doubtful = [ir for name in names if (ir := doubtful_ir(name)) is not None]  # nobody knows whether they fit
+        sure = [v for v in listed if not any(automaton(ir).matches(v) for ir in doubtful)]
+        yield from self._listed(view, STRING, sure, fits_string, literal)
+        left_out = union(*map(literal, listed), *doubtful)
+        yield from self._others(view, STRING, complement(left_out), self._string)
 
     def _numbers(self, view: _View) -> Iterator[Cell]:
         listed = distinct([v for n in view.here for v in n.values or () if type_of(v) & NUMBER])
@@ -136,13 +136,16 @@ class Scalars:
         for node in view.here:
             for value in node.values or ():
                 holders.setdefault(identity(value), set()).add(node.number)
-        others = [n for n in view.here if n.values is None]
         alike: dict[frozenset[int], list[Any]] = {}
         for value in values:
             bit = type_of(value, self._nodes.scan.draft)
-            fitting = {n.number for n in others if n.types & bit and fits(n, value)}
-            named = {n for n in holders[identity(value)] if self._nodes[n].types & bit}
-            alike.setdefault(frozenset(fitting | named), []).append(value)
+            named = holders[identity(value)]
+            fitting = {
+                n.number
+                for n in view.here
+                if n.types & bit and (n.values is None or n.number in named) and fits(n, value)
+            }
+            alike.setdefault(frozenset(fitting), []).append(value)
         for schemas, members in alike.items():
             yield Cell(kind, union(*map(text, members)), self._truth(view, schemas))
 
@@ -222,11 +225,6 @@ class Scalars:
             return None
         return exact_number_ir(node.low, node.high, node.types, node.excluded, self._options, node.steps)
 
-
-def _doubtful(nodes: Iterable[Node]) -> list[Ir]:
-    """The strings of which nobody knows whether they have a format that a schema asks for: they are left out."""
-    names = dict.fromkeys(name[1:] for node in nodes for name, _ in node.regexes if name[0] in "ft")
-    return [ir for name in names if (ir := doubtful_ir(name)) is not None]
 
 
 def _speaks_of_numbers(node: Node) -> bool:
