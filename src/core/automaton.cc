@@ -265,7 +265,7 @@ void Automaton::search_finish(PerVocab& here, Vocab& vocab, uint64_t from) {
   const bool inside = (from & kSubMask) != 0;
   if (too_wide_ || (inside && !here.searches_inside)) return;
   FinishSearch search(vocab, *dfa_, here.transport, here.finish);
-  too_wide_ = !search.explore(from, kMaxSearch, here.searches_inside);  // one long search is enough
+  too_wide_ = !search.explore(from, most_searched(), here.searches_inside);  // one long search is enough
   if (too_wide_) return;
   here.searches_inside = here.searches_inside && search.complete();
   search.settle();
@@ -282,6 +282,20 @@ uint32_t Automaton::finish_character(PerVocab& here, Vocab& vocab, DfaState stat
     for (DfaState to : next) best = std::min(best, add_cost(bytes, finish(here, vocab, to, 0)));
   });
   return here.characters[key] = best;
+}
+
+// The state that promises the least and is not on the path yet: beside what is left out of a set of multiples, their
+// lengths promise too much, but only for a few steps.
+const RegexDfa::Successor* Automaton::nearest(const std::vector<RegexDfa::Successor>& next,
+                                              const std::vector<std::pair<DfaState, uint32_t>>& path) const {
+  if (path.size() > kMaxWalk) return nullptr;
+  const RegexDfa::Successor* best = nullptr;
+  for (const auto& s : next) {
+    const auto same = [&](const auto& step) { return step.first == s.next; };
+    if (std::any_of(path.begin(), path.end(), same)) continue;
+    if (best == nullptr || dfa_->min_length(s.next) < dfa_->min_length(best->next)) best = &s;
+  }
+  return best;
 }
 
 // Bytes of one of the shortest texts, in characters, that match from here: down the syntactic lengths, which are exact where
@@ -304,6 +318,7 @@ uint32_t Automaton::shortest_bytes(PerVocab& here, const Vocab& vocab, DfaState 
       if (dfa_->min_length(s.next) == dfa_->min_length(at) - 1 &&
           (best == nullptr || bytes(s) < bytes(*best)))
         best = &s;
+    if (best == nullptr && dfa_->is_wide()) best = nearest(next, path);
     if (best == nullptr) {
       shortest[at] = kNoCost;
       break;
@@ -335,7 +350,7 @@ uint32_t Automaton::explore_bytes(const Vocab& vocab, Transport transport) {
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> before(1);  // (predecessor, bytes)
   std::vector<RegexDfa::Successor> next;
   for (size_t i = 0; i < order.size(); ++i) {
-    if (order.size() > kMaxSearch) return kNoCost;
+    if (order.size() > most_searched()) return kNoCost;
     dfa_->successors(order[i], next);
     for (const auto& s : next) {
       const auto [it, fresh] = index.try_emplace(s.next, static_cast<uint32_t>(order.size()));

@@ -36,6 +36,7 @@ class Automaton {
 
  private:
   static constexpr size_t kMaxSearch = 2000;
+  static constexpr size_t kMaxWideSearch = 8;  // where a search would only cost time
   static constexpr int64_t kMaxWalk = 100'000;  // characters
   struct PerVocab {
     PerVocab(const Vocab& v, Transport t, RegexDfa& dfa) : vocab(v.serial()), transport(t), bases(dfa, t) {}
@@ -53,6 +54,9 @@ class Automaton {
   void search_finish(PerVocab& here, Vocab& vocab, uint64_t from);
   uint32_t finish_character(PerVocab& here, Vocab& vocab, DfaState state, Sub sub);
   uint32_t shortest_bytes(PerVocab& here, const Vocab& vocab, DfaState state);
+  const RegexDfa::Successor* nearest(const std::vector<RegexDfa::Successor>& next,
+                                     const std::vector<std::pair<DfaState, uint32_t>>& path) const;
+  size_t most_searched() const { return dfa_->is_wide() ? kMaxWideSearch : kMaxSearch; }
   uint32_t explore_bytes(const Vocab& vocab, Transport transport);
   PerVocab& per_vocab(const Vocab& vocab, Transport transport);
 

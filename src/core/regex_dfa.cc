@@ -56,6 +56,7 @@ struct RegexDfa::Impl {
         pool(std::move(source.pool)),
         live(*pool, partition->size()),
         root(source.root),
+        wide(pool->is_wide()),
         n_dense(std::min(partition->size(), kMaxDense)) {
     add_state(kEmptyExpr);
   }
@@ -88,6 +89,7 @@ struct RegexDfa::Impl {
   std::unique_ptr<ExprPool> pool;
   LiveSearch live;
   ExprId root;
+  bool wide;
   uint32_t n_dense;
   std::array<Chunk, kMaxChunks> chunks;
   std::array<std::atomic<Chunk*>, kMaxChunks> view{};
@@ -375,6 +377,8 @@ void EmptinessSearch::run(std::chrono::nanoseconds slice) {
   if (life != Life::kUnknown) verdict_ = life == Life::kDead ? 1 : 0;
   else if (quest_->expanded >= max_states_) verdict_ = -1;
 }
+
+bool RegexDfa::is_wide() const { return impl_->wide; }
 
 size_t RegexDfa::state_count() const { return impl_->n_states.load(std::memory_order_acquire); }
 

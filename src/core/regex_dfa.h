@@ -91,6 +91,8 @@ class RegexDfa {
   int is_empty_within(size_t max_states);
   friend class EmptinessSearch;
   size_t state_count() const;
+  // There may be far too many states to go through, by its form.
+  bool is_wide() const;
 
  private:
   struct Impl;

@@ -65,6 +65,8 @@ class ExprPool {
   // Numerals by value; EMPTY where nothing completes one. `numerals` comes first.
   ExprId multiple(MultipleForms::At at);
   ExprId multiple(const MultipleForm& form, uint64_t remainder);
+  // Whether there are multiples of a number so large that the remainders cannot be gone through.
+  bool is_wide() const { return forms_.is_wide(); }
   // The classes of the digits and of the point, each alone in its own.
   void numerals(const std::array<uint32_t, 11>& classes);
   ExprId cat(ExprId a, ExprId b);

@@ -69,6 +69,7 @@ uint32_t MultipleForms::intern(MultipleForm form) {
   if (form.room == kNoLimit) form.read = std::min(form.read, std::max<int64_t>(form.scale, 1));
   const auto [it, fresh] = index_.try_emplace(form, static_cast<uint32_t>(forms_.size()));
   if (fresh) forms_.push_back({form, &places_of(form.modulus, form.scale)});
+  wide_ = wide_ || form.modulus > kWideModulus;
   return it->second;
 }
 

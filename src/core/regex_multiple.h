@@ -16,6 +16,7 @@ namespace mw {
 
 // Ten times a remainder and a unit are added in 128 bits; signed, so that a program can hold it.
 inline constexpr uint64_t kMaxModulus = INT64_MAX;
+inline constexpr uint64_t kWideModulus = 512;  // more remainders than anybody wants to have as states
 inline constexpr int64_t kMaxScale = 1 << 16;
 inline constexpr int64_t kNoLimit = INT64_MAX;
 
@@ -39,6 +40,7 @@ class MultipleForms {
 
   uint32_t intern(MultipleForm form);
   const MultipleForm& operator[](uint32_t form) const { return forms_[form].form; }
+  bool is_wide() const { return wide_; }
   bool is_complete(At at) const;
   // The fewest characters that complete the numeral, exactly where few fraction digits are enough, else a lower bound;
   // none where nothing completes it.
@@ -65,6 +67,7 @@ class MultipleForms {
   std::optional<int64_t> shortest_numeral(const Known& known, uint64_t remainder) const;
 
   std::vector<Known> forms_;
+  bool wide_ = false;
   std::map<MultipleForm, uint32_t> index_;
   std::map<std::pair<uint64_t, int64_t>, std::vector<Place>> places_;
 };

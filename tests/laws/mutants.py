@@ -83,6 +83,18 @@ MUTANTS = (
         "for (; n > 0; --n) at_ = step().parent;",
         "for (; n > 1; --n) at_ = step().parent;",
     ),
+    Mutant(
+        "digits behind the point that no multiple has are let through",
+        "regex_multiple.cc",
+        "std::max<int64_t>(form.scale - form.read, 0));",
+        "std::max<int64_t>(form.scale - form.read, 0) + 1);",
+    ),
+    Mutant(
+        "a digit before the point counts for too little",
+        "regex_multiple.cc",
+        "mul(digit, known.places->back().unit, m)",
+        "mul(digit, known.places->front().unit, m)",
+    ),
 )
 
 

@@ -31,7 +31,7 @@ class Schemas:
 
     def __init__(self, constraint: JsonSchema, path: tuple[str | int, ...]) -> None:
         document = load(constraint.text)
-        self.draft = draft_of(document, DRAFTS[constraint.options.default_draft], ROOT)
+        self.draft = draft_of(document, DRAFTS[constraint.options.default_draft], ROOT, constraint.registry)
         self._references = References(document, self.draft, False, constraint.registry)
         self.places = self._in_place([(document, ROOT)])
         for step in path:

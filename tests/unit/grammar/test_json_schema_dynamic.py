@@ -216,3 +216,22 @@ def test_random_scopes_against_the_validator() -> None:
         assert [accepts(grammar, value) for value in VALUES] == expected, schema
         seen.add(tuple(expected))
     assert len(seen) > 20
+
+
+def test_a_metaschema_of_the_registry_stands_for_its_draft() -> None:
+    uri, start = "http://e.org/meta", "https://json-schema.org/draft/2020-12/vocab/"
+    every = {start + name: True for name in ("core", "applicator", "unevaluated", "validation")}
+
+    def own(vocabulary: Any) -> dict[str, Any]:
+        return {uri: {"$schema": META, "$id": uri, "$vocabulary": vocabulary}}
+
+    schema = {"$schema": uri, "prefixItems": [{"type": "null"}]}
+    judge(schema, [[None], 1], [[1]], registry=own({**every, "http://e.org/v": False}), default_draft="7")
+    without = {name: True for name in every if not name.endswith("validation")}
+    for vocabulary, words in (({**every, "http://e.org/v": True}, "needs"), (without, "without the vocabulary")):
+        with pytest.raises(mw.SchemaError, match=words) as caught:
+            compiled(schema, registry=own(vocabulary))
+        assert caught.value.location == "/$schema"
+    judge(schema, [[None]], [[1]], registry={uri: {"$schema": META}}, default_draft="7")
+    with pytest.raises(mw.SchemaError, match="unknown dialect"):
+        compiled(schema, registry={uri: {"$schema": uri}})

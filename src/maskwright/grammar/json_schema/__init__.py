@@ -36,7 +36,8 @@ class JsonSchema(Constraint):
         escapes: "minimal": only what must be escaped; "any": every escape that JSON has.
         formats: "assert": known formats are enforced; "annotate": none is.
         registry: URI to schema, for references to other documents; nothing is ever fetched.
-        default_draft: the draft of a schema that does not name one by `$schema`.
+        default_draft: the draft of a schema that does not name one by `$schema`; "openapi-3.0": what OpenAPI 3.0 has,
+            draft 4 and `nullable: true` beside a `type`.
 
     The schema is read and judged when it is compiled, not here: what is malformed, unsupported or unsatisfiable
         raises a

@@ -54,6 +54,9 @@ def on_type(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
             bits |= bit
         if not bits:
             scan.bad(i, "type", "a type or several", value)
+    if scan.openapi and schema.get("nullable") is True:
+        bits |= BITS["null"]
+        scan.notes[i, "nullable"] = Note("enforced", "")
     scan.types[i] = bits
 
 

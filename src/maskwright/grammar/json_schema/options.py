@@ -10,7 +10,7 @@ WhitespacePolicy = Literal["compact", "bounded", "any"]
 Numbers = Literal["plain", "full"]
 Escapes = Literal["minimal", "any"]
 Formats = Literal["assert", "annotate"]
-Draft = Literal["2020-12", "2019-09", "7", "6", "4"]
+Draft = Literal["2020-12", "2019-09", "7", "6", "4", "openapi-3.0"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "key_order": ("schema", "any"),
@@ -18,7 +18,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "numbers": ("plain", "full"),
     "escapes": ("minimal", "any"),
     "formats": ("assert", "annotate"),
-    "default_draft": ("2020-12", "2019-09", "7", "6", "4"),
+    "default_draft": ("2020-12", "2019-09", "7", "6", "4", "openapi-3.0"),
 }
 
 

@@ -93,7 +93,7 @@ class References:
         place = self._places.get(uri)
         if place is None and (text := self._registry.get(uri) or metaschema_text(uri)) is not None:
             document = self._documents[uri] = load(text, (uri,))
-            if draft_of(document, self._draft, (uri,)) != self._draft:
+            if draft_of(document, self._draft, (uri,), self._registry) != self._draft:
                 raise SchemaError(
                     f"$ref points to {ref!r}, which speaks another draft",
                     location=pointer(path, "$ref"),

@@ -23,6 +23,10 @@ _ANNOTATIONS = words(
     "description default examples deprecated readOnly writeOnly contentEncoding contentMediaType contentSchema "
     "then else minContains maxContains additionalItems"
 )
+_OPENAPI = {
+    "nullable": 'OpenAPI 3.0 has it, beside type: default_draft="openapi-3.0"; else write null into type',
+    "discriminator": "a hint of OpenAPI: which branch is meant is what oneOf or anyOf say",
+}
 _OPTIONS = {
     ("key_order", "schema"): "keys come in the order of the schema, others after them",
     ("whitespace", "compact"): "no white space between tokens",
@@ -100,6 +104,8 @@ def _multiple(scan: Scan, where: str, i: int) -> ReportEntry:
 def _unknown(keyword: str, known: Iterable[Any]) -> str:
     if keyword in _ANNOTATIONS or keyword in MAP:
         return ""
+    if keyword in _OPENAPI:
+        return _OPENAPI[keyword]
     names = {str(name).lower(): str(name) for name in [*known, *_ANNOTATIONS]}
     meant = names.get(keyword.lower())
     return "no keyword of this draft" + (f"; did you mean {meant}?" if meant and meant != keyword else "")

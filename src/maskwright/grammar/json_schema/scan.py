@@ -17,7 +17,7 @@ from maskwright.grammar.ir import Ir
 from maskwright.grammar.plan import Budget
 
 from .cycles import find_cycles
-from .dialect import DRAFTS, draft_of, subschemas
+from .dialect import DRAFTS, OPENAPI, draft_of, subschemas
 from .dynamic import Copies, NeedsCopies
 from .keywords import conclude, table_of
 from .model import ALWAYS, ANYTHING, NEVER, NOTHING, Group, Key, Note
@@ -33,6 +33,7 @@ class Scan:
 
     Attributes:
         root: the number of the root schema.
+        openapi: it is a schema of OpenAPI 3.0.
         schemas: the schema objects by number, those of the document and those made from a keyword (`synthetic`).
         paths: their places.
         types: type bits, where `type` stands.
@@ -68,7 +69,9 @@ class Scan:
         overlaps: Overlaps,
         dynamic: bool = False,
     ) -> None:
-        self.draft = draft_of(document, DRAFTS[options.default_draft], ROOT)
+        self.draft = draft_of(document, DRAFTS[options.default_draft], ROOT, registry)
+        # A document that names a draft has what that draft has.
+        self.openapi = options.default_draft == OPENAPI and not (isinstance(document, dict) and "$schema" in document)
         self.options = replace(options, lexical=True) if self.draft == 4 else options
         self.budget = budget
         self.schemas: list[dict[str, Any]] = []

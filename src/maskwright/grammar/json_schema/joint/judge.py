@@ -149,5 +149,3 @@ def fits_number(node: Node, value: int | Decimal) -> bool:
 
 def _fits_word(node: Node, value: Any) -> bool:
     return True
-
-

@@ -69,8 +69,9 @@ class ObjectFrame(ObjectStates):
         """The nodes that a member of a class, or its absence, can make fail."""
         cls = self.classes[key]
         leftovers = {n for n, _, _ in self._children[key][2]}
-        return frozenset({n for n, subs in cls.applied.items() if subs != (ALWAYS,)} | cls.wrong | leftovers) | (
-            self._needers[key]
+        return (
+            frozenset({n for n, subs in cls.applied.items() if subs != (ALWAYS,)} | cls.wrong | leftovers)
+            | (self._needers[key])
         )
 
     def _reduced(self, place: int, state: State) -> State | None:
@@ -88,6 +89,7 @@ class ObjectFrame(ObjectStates):
         if failed is None or failed == state.failed:
             return None if failed is None else state
         return state._replace(failed=failed, clauses=frozenset(c for c in state.clauses if c[0] not in failed))
+
     # ------------------------------------------------------------------ what can follow
 
     def vectors(self) -> set[int]:

@@ -95,17 +95,16 @@ class Scalars:
     def _words(self, view: _View) -> Iterator[Cell]:
         for bit, text, value in ((NULL, "null", None), (BOOLEAN, "true", True), (BOOLEAN, "false", False)):
             fitting = {
-                n.number
-                for n in view.here
-                if n.types & bit and (n.values is None or any(v is value for v in n.values))
+                n.number for n in view.here if n.types & bit and (n.values is None or any(v is value for v in n.values))
             }
             yield Cell(bit, literal(text), self._truth(view, fitting))
 
     def _texts(self, view: _View) -> Iterator[Cell]:
         listed = list(dict.fromkeys(v for n in view.here for v in n.values or () if isinstance(v, str)))
-        yield from self._listed(view, STRING, listed, fits_string, literal)
         names = dict.fromkeys(name[1:] for node in view.here for name, _ in node.regexes if name[0] in "ft")
         doubtful = [ir for name in names if (ir := doubtful_ir(name)) is not None]  # nobody knows whether they fit
+        sure = [v for v in listed if not any(automaton(ir).matches(v) for ir in doubtful)]
+        yield from self._listed(view, STRING, sure, fits_string, literal)
         left_out = union(*map(literal, listed), *doubtful)
         yield from self._others(view, STRING, complement(left_out), self._string)
 
@@ -150,9 +149,7 @@ class Scalars:
 
     # ------------------------------------------------------------------ all others, in cells
 
-    def _others(
-        self, view: _View, kind: int, rest: Ir, local: Callable[[Node], Ir | None]
-    ) -> Iterator[Cell]:
+    def _others(self, view: _View, kind: int, rest: Ir, local: Callable[[Node], Ir | None]) -> Iterator[Cell]:
         """Cells of the values that no schema names."""
         own = {n.number: self._language(n, kind, local) for n in view.here if n.values is None}
         if any(self._nodes[n].values is not None for n in view.base):
@@ -223,7 +220,6 @@ class Scalars:
         if not _speaks_of_numbers(node):
             return None
         return exact_number_ir(node.low, node.high, node.types, node.excluded, self._options, node.steps)
-
 
 
 def _speaks_of_numbers(node: Node) -> bool:
