@@ -126,7 +126,7 @@ class Engine:
         values = self.candidates(must)
         if values is not None:
             return {self.vector_of(value, may) for value in values}
-        found = {self.vector(cell.truth, may) for cell in self.scalars.cells(must, may)}
+        found = {cell.vector for cell in self.scalars.cells(must, may)}
         for frame in self.frames(must, may):
             found |= frame.vectors()
             if len(found) > MOST_VECTORS:
@@ -136,10 +136,6 @@ class Engine:
                     hint="Let fewer of anyOf, oneOf, not, if and unevaluated keywords meet in one place",
                 )
         return found
-
-    def vector(self, truth: dict[int, bool], may: Ids) -> int:
-        """The observed ones of the truth values of a closure."""
-        return sum(1 << n for n, number in enumerate(may) if truth[number])
 
     # ------------------------------------------------------------------ lists of values
 

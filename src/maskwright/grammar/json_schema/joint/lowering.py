@@ -43,7 +43,7 @@ class JointLowering:
         values = engine.candidates(must)
         if values is not None:
             return value_pieces(self._lowering, [v for v in values if fits(engine.vector_of(v, may), goal)], options)
-        cells = [c for c in engine.scalars.cells(must, may) if fits(engine.vector(c.truth, may), goal)]
+        cells = [c for c in engine.scalars.cells(must, may) if fits(c.vector, goal)]
         strings = union(*(c.language for c in cells if c.type == STRING))
         others = union(*(c.language for c in cells if c.type != STRING))
         pieces: list[Piece] = []

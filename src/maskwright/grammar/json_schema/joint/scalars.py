@@ -1,8 +1,8 @@
 """Scalars under several schemas: the texts of each combination of truth values, as regular languages.
 
-Values that some schema lists are looked at one by one. All other strings (or numbers) are cut into cells by what the
-schemas say of them by themselves; in a cell, every formula has one value. So a set of schemas needs as many cells as
-there are combinations that some value has, not 2^n.
+Values that some schema lists are looked at one by one. What a schema says of all other strings (or numbers) is one
+regular language, with union, intersection and complement for the schemas in place; the observed ones cut those that
+have to hold into cells. So there are as many cells as combinations that some value has, not 2^n.
 """
 
 from __future__ import annotations
@@ -18,29 +18,31 @@ from maskwright.grammar.plan import Budget
 
 from ..evaluate import distinct, identity
 from ..kinds import BOOLEAN, NULL, NUMBER, STRING, type_of
-from ..model import NEVER
+from ..model import NEVER, Group
 from ..numbers import FREE, decimal_domain, exact_number_ir, free_domain, value_ir
 from ..options import Options
 from .judge import fits_number, fits_string
 from .nodes import Ids, Node, Nodes
-from .truth import Truth, certain, evaluate
+from .truth import certain, evaluate
 
 MOST_CELLS = 256
+MOST_NODES = 200_000
 
 
 class Cell(NamedTuple):
-    """Scalars of a type that the same schemas accept: texts of words and numbers, or contents of strings."""
+    """Scalars of a type and with one vector: texts of words and numbers, or contents of strings."""
 
     type: int
     language: Ir
-    truth: Truth
+    vector: int
 
 
 class _View(NamedTuple):
-    """The schemas of one question: all, those that hold for sure, and those with something to say of one type."""
+    """One question, with all schemas that it depends on, and those of them with something to say of one type."""
 
+    must: Ids
+    may: Ids
     closure: Ids
-    base: frozenset[int]
     here: list[Node]
 
 
@@ -54,12 +56,12 @@ class Scalars:
         self._where = where
         self._memo: dict[tuple[Ids, Ids], list[Cell]] = {}
         self._strings: dict[int, Ir] = {}
-        self._languages: dict[tuple[int, int], Ir | None] = {}
+        self._formulas: dict[tuple[int, int], Ir] = {}
         self._interned: dict[Ir, Ir] = {}
         self._inhabited: dict[Ir, bool] = {}
 
     def cells(self, must: Ids, may: Ids) -> list[Cell]:
-        """The cells in which all of `must` hold, with the truth of all that `must` and `may` depend on."""
+        """The cells in which all of `must` hold, by vectors of `may`."""
         key = (must, may)
         if key not in self._memo:
             self._memo[key] = self._make(must, may)
@@ -80,15 +82,13 @@ class Scalars:
         if NEVER in must or NEVER in base:
             return []
         closure = self._nodes.closure((*must, *may))
-        found: dict[tuple[int, Ids], tuple[Cell, list[Ir]]] = {}
+        found: dict[tuple[int, int], list[Ir]] = {}
         for kind, cells in ((NULL | BOOLEAN, self._words), (STRING, self._texts), (NUMBER, self._numbers)):
             if all(self._nodes[n].types & kind for n in base):
                 here = [n for n in map(self._nodes.__getitem__, closure) if n.types & kind]
-                for cell in cells(_View(closure, base, here)):
-                    if all(cell.truth[n] for n in must):
-                        key = (cell.type, tuple(n for n in may if cell.truth[n]))
-                        found.setdefault(key, (cell, []))[1].append(cell.language)
-        return [cell._replace(language=union(*languages)) for cell, languages in found.values()]
+                for cell in cells(_View(must, may, closure, here)):
+                    found.setdefault((cell.type, cell.vector), []).append(cell.language)
+        return [Cell(kind, union(*languages), vector) for (kind, vector), languages in found.items()]
 
     # ------------------------------------------------------------------ one by one
 
@@ -97,7 +97,7 @@ class Scalars:
             fitting = {
                 n.number for n in view.here if n.types & bit and (n.values is None or any(v is value for v in n.values))
             }
-            yield Cell(bit, literal(text), self._truth(view, fitting))
+            yield from self._cell(view, Cell(bit, literal(text), 0), fitting)
 
     def _texts(self, view: _View) -> Iterator[Cell]:
         listed = list(dict.fromkeys(v for n in view.here for v in n.values or () if isinstance(v, str)))
@@ -145,34 +145,33 @@ class Scalars:
             }
             alike.setdefault(frozenset(fitting), []).append(value)
         for schemas, members in alike.items():
-            yield Cell(kind, union(*map(text, members)), self._truth(view, schemas))
+            yield from self._cell(view, Cell(kind, union(*map(text, members)), 0), schemas)
+
+    def _cell(self, view: _View, cell: Cell, fitting: Iterable[int]) -> Iterator[Cell]:
+        """A cell of values that some nodes of the closure accept by themselves, with its vector."""
+        truth = evaluate(self._nodes, view.closure, set(view.closure).difference(fitting))
+        if all(truth[n] for n in view.must):
+            yield cell._replace(vector=sum(1 << n for n, number in enumerate(view.may) if truth[number]))
 
     # ------------------------------------------------------------------ all others, in cells
 
     def _others(self, view: _View, kind: int, rest: Ir, local: Callable[[Node], Ir | None]) -> Iterator[Cell]:
         """Cells of the values that no schema names."""
-        own = {n.number: self._language(n, kind, local) for n in view.here if n.values is None}
-        if any(self._nodes[n].values is not None for n in view.base):
-            return
-        refined = intersect(rest, *(ir for n in view.base if (ir := own.get(n)) is not None))
-        if refined is EMPTY or (refined is not rest and not self._has_text(refined, view)):
-            return
-        cells: list[tuple[Ir, frozenset[int]]] = [(refined, frozenset())]
-        predicates = {id(ir): ir for n, ir in own.items() if ir is not None and n not in view.base}
-        for predicate in predicates.values():
-            cells = list(self._split(cells, predicate, view))
-        for language, held in cells:
-            fitting = {n for n, ir in own.items() if ir is None or n in view.base or id(ir) in held}
-            yield Cell(kind, language, self._truth(view, fitting))
+        for number in view.closure:
+            self._formula(number, kind, local)
+        base = intersect(rest, *(self._formulas[n, kind] for n in view.must))
+        cells = [(base, 0)] if self._has_text(base, view) else []
+        for place, number in enumerate(view.may):
+            cells = list(self._split(cells, self._formulas[number, kind], 1 << place, view))
+        for language, vector in cells:
+            yield Cell(kind, language, vector)
 
-    def _split(
-        self, cells: Iterable[tuple[Ir, frozenset[int]]], predicate: Ir, view: _View
-    ) -> Iterator[tuple[Ir, frozenset[int]]]:
+    def _split(self, cells: Iterable[tuple[Ir, int]], predicate: Ir, bit: int, view: _View) -> Iterator[tuple[Ir, int]]:
         made = 0
-        for language, held in cells:
+        for language, vector in cells:
             for holds in (True, False):
                 part = intersect(language, predicate if holds else complement(predicate))
-                if self._has_text(part, view):
+                if part is language or self._has_text(part, view):
                     made += 1
                     if made > MOST_CELLS:
                         raise LimitError(
@@ -180,18 +179,45 @@ class Scalars:
                             location=self._where(view.closure[-1]),
                             hint="Let fewer patterns, formats and bounds meet in one place",
                         )
-                    yield part, held | {id(predicate)} if holds else held
+                    yield part, vector | bit if holds else vector
 
-    def _language(self, node: Node, kind: int, local: Callable[[Node], Ir | None]) -> Ir | None:
-        """What a node says of strings or numbers, None for nothing; equal languages are one object."""
-        key = (node.number, kind)
-        if key not in self._languages:
-            language = local(node)
-            self._languages[key] = None if language is None else self._interned.setdefault(language, language)
-        return self._languages[key]
+    def _formula(self, number: int, kind: int, local: Callable[[Node], Ir | None]) -> None:
+        """Notes the strings or numbers that satisfy a node, of those that none names; its parts were noted before."""
+        if (number, kind) in self._formulas:
+            return
+        node = self._nodes[number]
+        if not node.types & kind or node.values is not None:
+            self._formulas[number, kind] = EMPTY
+            return
+        own = local(node)
+        parts = [self._part(part, kind) for part in node.parts]
+        language = intersect(*parts) if own is None else intersect(own, *parts)
+        if language.size > MOST_NODES:
+            raise LimitError(
+                f"What schemas in place say of strings or numbers takes more than {MOST_NODES} terms to write down",
+                location=self._where(number),
+                hint="Let fewer of anyOf, oneOf, not and if be nested in one another",
+            )
+        self._formulas[number, kind] = self._interned.setdefault(language, language)
 
-    def _truth(self, view: _View, fitting: Iterable[int]) -> Truth:
-        return evaluate(self._nodes, view.closure, set(view.closure).difference(fitting))
+    def _part(self, part: Group, kind: int) -> Ir:
+        branches = [self._branch(b, kind) for b in part.branches]
+        if part.kind == "all":
+            return intersect(*branches)
+        if part.kind == "any":
+            return union(*branches)
+        if part.kind == "one":
+            some = [b for b in branches if b is not EMPTY]
+            return union(*(_alone(some, n) for n in range(len(some))))
+        if part.kind == "not":
+            return complement(branches[0])
+        condition, then, other = branches
+        return union(intersect(condition, then), intersect(complement(condition), other))
+
+    def _branch(self, number: int, kind: int) -> Ir:
+        if number < 0:
+            return EMPTY if number == NEVER else ALL
+        return self._formulas[number, kind]
 
     def _has_text(self, language: Ir, view: _View) -> bool:
         if language in (EMPTY, ALL):
@@ -220,6 +246,11 @@ class Scalars:
         if not _speaks_of_numbers(node):
             return None
         return exact_number_ir(node.low, node.high, node.types, node.excluded, self._options, node.steps)
+
+
+def _alone(languages: list[Ir], n: int) -> Ir:
+    """What belongs to the n-th language and to no other."""
+    return intersect(languages[n], *(complement(other) for m, other in enumerate(languages) if m != n))
 
 
 def _speaks_of_numbers(node: Node) -> bool:
