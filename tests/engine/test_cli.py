@@ -73,7 +73,7 @@ def test_check_prints_a_table(capsys: pytest.CaptureFixture[str], schema: str) -
     code, out, err = run(capsys, "check", schema)
     assert (code, err) == (0, "")
     header, *rows = out.splitlines()
-    assert header.split() == ["where", "keyword", "status", "how"]
+    assert header.split() == ["where", "keyword", "status", "cost", "how"]
     cells = [row.split()[:3] for row in rows]
     assert ["/properties/n", "minimum", "enforced"] in cells
     assert ["#", "title", "annotation"] in cells

@@ -16,10 +16,12 @@ def universe() -> list[Any]:
     """Some 200 values, containers up to three members and two levels."""
     small: list[Any] = [0, 1, "a", True, None, [], {}]
     out = [*SCALARS, [], {}]
-    out += [[x] for x in SCALARS[:12]] + [[x, y] for x in small for y in small] + [[0, 1, 0], [0, 1, 2], ["a", "b", "ab"]]
-    out += [[[0]], [[0], [0]], [{"a": 0}], [{"a": 0}, {"a": 0}], [{"a": 0, "b": 1}, {"b": 1, "a": 0}], [[[]]], [0, 1, 2, 3]]
+    out += [[x] for x in SCALARS[:12]] + [[x, y] for x in small for y in small]
+    out += [[0, 1, 0], [0, 1, 2], ["a", "b", "ab"], [[[]]], [0, 1, 2, 3]]
+    out += [[[0]], [[0], [0]], [{"a": 0}], [{"a": 0}, {"a": 0}], [{"a": 0, "b": 1}, {"b": 1, "a": 0}]]
     out += [{n: x} for n in NAMES for x in [0, 1, "a", "b", 1.5, True, None, [], [0], {}, {"a": 0}]]
-    out += [{m: x, n: y} for m, n in (("a", "b"), ("b", "ab"), ("a", "ab")) for x in (0, "a", {}) for y in (0, "b", [0])]
+    pairs = (("a", "b"), ("b", "ab"), ("a", "ab"))
+    out += [{m: x, n: y} for m, n in pairs for x in (0, "a", {}) for y in (0, "b", [0])]
     out += [{"a": 0, "b": 0, "c": 0}, {"a": 0, "b": 1, "ab": "a"}, {"a": {"b": {"a": 0}}}, {"a": {"a": 0}, "b": {}}]
     return out
 

@@ -213,11 +213,11 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _print_table(entries: Sequence[ReportEntry]) -> None:
-    rows = [("where", "keyword", "status", "how")]
-    rows += [(entry.pointer or "#", entry.keyword, entry.status, entry.detail) for entry in entries]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    rows = [("where", "keyword", "status", "cost", "how")]
+    rows += [(entry.pointer or "#", entry.keyword, entry.status, entry.cost, entry.detail) for entry in entries]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
-        print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip())
+        print("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]).rstrip())
     print()
 
 

@@ -98,15 +98,20 @@ class ReportEntry:
         status: "enforced" exactly; "annotation": asserts nothing; "over-constrained": fewer texts than the standard
             allows, `detail` says which; "not-in-mask": checked only after the generation.
         detail: a sentence for people.
+        cost: "joint" where it makes several schemas be evaluated side by side, state by state, as the text grows; else
+            "plain": lowered once to a machine of its own.
     """
 
     pointer: str
     keyword: str
     status: Status
     detail: str = ""
+    cost: Literal["plain", "joint"] = "plain"
 
     def __str__(self) -> str:
-        return f"{self.pointer or '#'}: {self.keyword}: {self.status}" + (f" ({self.detail})" if self.detail else "")
+        cost = ", evaluated jointly" if self.cost == "joint" else ""
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{self.pointer or '#'}: {self.keyword}: {self.status}{cost}{detail}"
 
 
 @dataclass(frozen=True, slots=True)

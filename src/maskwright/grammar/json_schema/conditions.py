@@ -23,7 +23,7 @@ def on_not(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     def rewrite() -> Path:
         schemas = None if scan.whole else complement(scan, inner)
         if schemas is None:
-            scan.join(i, Group("not", "not", (inner,)))
+            scan.join(i, "not", Group("not", "not", (inner,)))
             return path
         scan.apply(i, "any", "not", tuple([scan.synthetic(s, path) for s in schemas]) or (NEVER,))
         scan.suspect = scan.suspect or not schemas
@@ -43,7 +43,7 @@ def on_if(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
             return path
         schemas = None if scan.whole else complement(scan, condition)
         if schemas is None:
-            scan.join(i, Group("if", "if", (condition, cases["then"], cases["else"])))
+            scan.join(i, "if", Group("if", "if", (condition, cases["then"], cases["else"])))
             return (path, "if")
         then = scan.synthetic({"allOf": [scan.schema(condition), scan.schema(cases["then"])]}, (path, "if"))
         failing = {"anyOf": schemas} if schemas else False
@@ -72,7 +72,7 @@ def on_one_of(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
             for other in sorted({a + b - n for a, b in overlaps if n in (a, b)}):
                 schemas = None if scan.whole else complement(scan, branches[other])
                 if schemas is None:
-                    scan.join(i, Group("one", "oneOf", branches))
+                    scan.join(i, "oneOf", Group("one", "oneOf", branches))
                     return path
                 parts.append({"anyOf": schemas} if schemas else False)
             apart.append(branch if len(parts) == 1 else scan.synthetic({"allOf": parts}, (path, n)))

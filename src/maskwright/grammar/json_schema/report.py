@@ -72,7 +72,8 @@ def _schema(scan: Scan, i: int) -> Iterator[ReportEntry]:
             told = True
             yield ReportEntry(where, keyword, "over-constrained", detail)
         else:
-            yield ReportEntry(where, keyword, "enforced")
+            joint = keyword in scan.joint.get(i, ())
+            yield ReportEntry(where, keyword, "enforced", cost="joint" if joint else "plain")
 
 
 def _numbers(scan: Scan, i: int, keyword: str) -> str:

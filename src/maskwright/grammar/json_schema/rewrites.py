@@ -76,7 +76,7 @@ def on_property_names(scan: Scan, i: int, schema: dict[str, Any], value: Any) ->
         or not set(value) <= {"enum", "const", "type", "title", "description"}
         or len(value) > 2
     ):
-        scan.join(i)
+        scan.join(i, "propertyNames")
         return
     names = {name: True for name in values if isinstance(name, str)}
     if value.get("type", "string") != "string":
@@ -109,7 +109,7 @@ def on_min_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any) ->
         return
     names = _closed_names(schema)
     if names is None or comb(len(names), least) > MOST_BRANCHES:
-        scan.join(i)
+        scan.join(i, "minProperties")
         return
     _choose(scan, i, "minProperties", [{"required": list(some)} for some in combinations(names, least)])
 
@@ -119,7 +119,7 @@ def on_max_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any) ->
     most = count_of(scan, i, "maxProperties", value)
     names = _closed_names(schema) if most else []
     if names is None or comb(len(names), most) > MOST_BRANCHES:
-        scan.join(i)
+        scan.join(i, "maxProperties")
         return
     if most and most >= len(names):
         return
@@ -149,7 +149,7 @@ def on_pattern_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any
         if says_nothing(sub) and not {"additionalProperties", "unevaluatedProperties"} & set(schema):
             continue
         if not is_everything(ir):
-            scan.join(i)
+            scan.join(i, "patternProperties")
             continue
         every = scan.synthetic({"additionalProperties": sub}, path)
         scan.apply(i, "all", "patternProperties", (every,))
@@ -161,7 +161,7 @@ def on_unevaluated(keyword: str, beside: tuple[str, ...]) -> Any:
 
     def handle(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         if not says_nothing(value) and any(k in schema for k in (*IN_PLACE, *beside)):
-            scan.join(i)
+            scan.join(i, keyword)
             scan.whole = True
         scan.add(value, (scan.paths[i], keyword))
 
@@ -181,7 +181,7 @@ def on_contains(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
         scan.apply(i, "all", "contains", (scan.synthetic(bounds, (scan.paths[i], "contains")),))
         scan.suspect = True
     elif least or most is not None:
-        scan.join(i)
+        scan.join(i, "contains")
 
 
 def on_unique(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:

@@ -49,7 +49,8 @@ class Scan:
         aliases: schemas that are nothing but a reference, or annotations.
         unions: schemas that are nothing but an `anyOf` or `oneOf`.
         matched: schemas with a pattern for every property, beside which `additionalProperties` says nothing.
-        joint: schemas that the plain forms cannot express; the joint evaluation takes them, and all that they apply to.
+        joint: schemas that the plain forms cannot express, by keyword; the joint evaluation takes them, and all that
+            they apply to.
         parts: what applies in place by keywords that the plain forms do not know, by schema.
         patterns: of `patternProperties`: a name for the term, the term, and the schema.
         whole: some schema asks what others evaluated, so that nothing is rewritten.
@@ -90,7 +91,7 @@ class Scan:
         self.aliases: dict[int, Key] = {}
         self.unions: dict[int, Group] = {}
         self.matched: set[int] = set()
-        self.joint: set[int] = set()
+        self.joint: dict[int, set[str]] = {}
         self.parts: dict[int, list[Group]] = {}
         self.patterns: dict[int, list[tuple[str, Ir, Any]]] = {}
         self.whole = False
@@ -148,9 +149,9 @@ class Scan:
         """Notes a group of schemas that apply in place to what schema `i` applies to."""
         self.groups.setdefault(i, []).append(Group(kind, keyword, branches))
 
-    def join(self, i: int, *parts: Group) -> None:
-        """Leaves schema `i` to the joint evaluation, and with it what applies in place by `parts`."""
-        self.joint.add(i)
+    def join(self, i: int, keyword: str, *parts: Group) -> None:
+        """Leaves schema `i` to the joint evaluation for a keyword, and with it what applies in place by `parts`."""
+        self.joint.setdefault(i, set()).add(keyword)
         self.suspect = True
         if parts:
             self.parts.setdefault(i, []).extend(parts)
