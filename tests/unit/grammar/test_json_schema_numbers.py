@@ -18,6 +18,27 @@ FRACTIONS = ["0.5", "-0.5", "0.25", "1.5", "2.25", "4.5", "0.1", "0.3", "-0.6", 
 TEXTS = [*map(str, INTEGERS), "-0", *FRACTIONS, *(f"{t}.0" for t in ("0", "6", "7", "-3")), "0.50", "4.500", "10.00"]
 
 
+ROWS: list[tuple[Any, list[str], list[str]]] = [
+    ({"multipleOf": 1.5}, ["0", "-0", "4.5", "4.50", "-3", '"x"'], ["1", "35", "0.5"]),
+    ({"multipleOf": 0.0001}, ["0.0075", "0.7"], ["0.00751"]),
+    ({"type": "integer", "multipleOf": 1e-8}, ["12391239123"], ["1.5"]),
+    ({"type": "integer", "multipleOf": 0.123456789}, ["0", "123456789", "-246913578"], ["1", "0.123456789"]),
+    ({"type": "integer", "multipleOf": 7, "minimum": 10, "exclusiveMaximum": 21}, ["14"], ["7", "15", "21"]),
+    ({"allOf": [{"multipleOf": 4}, {"multipleOf": 6}], "type": "integer"}, ["0", "12", "-24"], ["4", "6", "18"]),
+    ({"multipleOf": 5, "not": {"multipleOf": 3}, "type": "number"}, ["10", "-5"], ["15", "0", "3"]),
+    ({"not": {"not": {"multipleOf": 3}}, "type": "number"}, ["9", "9.0"], ["10"]),
+    ({"not": {"type": "integer"}, "type": "number", "multipleOf": 0.5}, ["1.5", "-0.50"], ["2", "0.25"]),
+    ({"oneOf": [{"multipleOf": 3}, {"multipleOf": 5}], "type": "number"}, ["9", "10"], ["15", "7"]),
+    ({"enum": [1, 2, 3, 4.5, "x"], "multipleOf": 1.5}, ["3", "4.5", '"x"'], ["1", "2"]),
+    ({"type": "integer", "multipleOf": 7, "not": {"enum": [14, 21.0]}, "minimum": 10}, ["28"], ["14", "21"]),
+    (
+        {"type": "integer", "multipleOf": 1000000007, "minimum": 1000000008, "not": {"multipleOf": 999999937}},
+        ["2000000014"],
+        ["1000000007", "2000000015"],
+    ),
+]
+
+
 class Writer:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -101,6 +122,13 @@ def _left(matcher: mw.Matcher, token: int) -> int:
     fork = matcher.fork()
     fork.accept(token)
     return fork.min_tokens_to_accept()
+
+
+@pytest.mark.parametrize(("schema", "good", "bad"), ROWS)
+def test_table(schema: Any, good: list[str], bad: list[str]) -> None:
+    grammar = mw.compile(JsonSchema(schema), DIGITS)
+    assert [text for text in good if not accepts(grammar, text)] == []
+    assert [text for text in bad if accepts(grammar, text)] == []
 
 
 def check(seed: int, tally: Counter[str]) -> None:
