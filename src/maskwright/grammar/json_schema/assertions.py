@@ -205,6 +205,11 @@ def read_pattern(scan: Scan, i: int, keyword: str, value: str) -> Ir:
     try:
         return pattern_ir(value, scan.budget.limits)
     except RegexError as error:
+        loose = _loosely(value, scan)
+        if loose is not None:
+            detail = f"read without flag u: {error.message}, {error.location}; it stands for the character"
+            scan.notes[i, keyword] = Note("enforced", detail)
+            return loose
         raise SchemaError(
             f"{keyword}: pattern {value[:200]!r}: {error.message}, {error.location or 'offset 0'}",
             location=scan.where(i, keyword),
@@ -212,6 +217,14 @@ def read_pattern(scan: Scan, i: int, keyword: str, value: str) -> Ir:
         ) from None
     except LimitError as error:
         raise LimitError(f"{keyword}: {error.message}", location=scan.where(i, keyword), hint=error.hint) from None
+
+
+def _loosely(pattern: str, scan: Scan) -> Ir | None:
+    """A pattern read without flag u; None where that does not help."""
+    try:
+        return pattern_ir(pattern, scan.budget.limits, loose=True)
+    except RegexError:
+        return None
 
 
 def on_format(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:

@@ -38,9 +38,12 @@ _emptiness: dict[object, bool] = {}
 _shapes: dict[str, int | None] = {}
 
 
-def pattern_ir(pattern: str, limits: CompileLimits) -> Ir:
-    """The strings in which an ECMA-262 pattern is found. Raises RegexError and LimitError."""
-    return regex.pattern_ir(pattern, "ecma", "search", 0, limits.nodes)
+def pattern_ir(pattern: str, limits: CompileLimits, loose: bool = False) -> Ir:
+    """The strings in which an ECMA-262 pattern is found. Raises RegexError and LimitError.
+
+    `loose` takes what flag u refuses, needless escapes and closing brackets, for the characters.
+    """
+    return regex.pattern_ir(pattern, "ecma-loose" if loose else "ecma", "search", 0, limits.nodes)
 
 
 def format_ir(name: str, typed: bool) -> Ir | None:

@@ -21,12 +21,13 @@ from maskwright.grammar.regex.references import with_needed_groups, without_refe
 __all__ = ["Dialect", "Match", "Regex", "parse", "pattern_ir"]
 
 Dialect = Literal["python", "ecma"]
+Reading = Literal["python", "ecma", "ecma-loose"]
 Match = Literal["full", "search"]
 _PYTHON_FLAGS = int(re.A | re.I | re.M | re.S | re.U | re.X)
 _CACHED_LENGTH = 10_000  # longer patterns are parsed anew: the cache is bounded in entries, not in bytes
 
 
-def parse(pattern: str, dialect: Dialect = "python", flags: int = 0) -> Node:
+def parse(pattern: str, dialect: Reading = "python", flags: int = 0) -> Node:
     """The syntax tree of a pattern. Raises RegexError with an offset."""
     if dialect == "python":
         tree = with_needed_groups(PythonParser(pattern, checked_flags(flags)).parse())
@@ -34,7 +35,8 @@ def parse(pattern: str, dialect: Dialect = "python", flags: int = 0) -> Node:
     if flags:
         hint = "The ECMA-262 dialect always has the flag u and no other"
         raise RegexError(f"flags {flags} are not supported in the ECMA-262 regex", location="offset 0", hint=hint)
-    return without_references(with_needed_groups(EcmaParser(pattern).parse()), ecma=True)
+    parser = EcmaParser(pattern, loose=dialect == "ecma-loose")
+    return without_references(with_needed_groups(parser.parse()), ecma=True)
 
 
 def checked_flags(flags: int) -> int:
@@ -47,13 +49,14 @@ def checked_flags(flags: int) -> int:
 
 
 def pattern_ir(
-    pattern: str, dialect: Dialect = "python", match: Match = "full", flags: int = 0, max_nodes: int = 1_000_000
+    pattern: str, dialect: Reading = "python", match: Match = "full", flags: int = 0, max_nodes: int = 1_000_000
 ) -> Ir:
     """The language of the texts that a pattern matches.
 
     Args:
         pattern: its source.
-        dialect: "python" (`re`) or "ecma" (ECMA-262 with flag u).
+        dialect: "python" (`re`) or "ecma" (ECMA-262 with flag u); "ecma-loose" also takes needless escapes of
+            punctuation, and closing brackets that close nothing.
         match: "full": the whole text (`re.fullmatch`); "search": some part of it (`re.search`).
         flags: those of `re`, for the Python dialect.
         max_nodes: bound of the term's size.
@@ -67,7 +70,7 @@ def pattern_ir(
 
 
 @lru_cache(maxsize=2048)
-def _cached_ir(pattern: str, dialect: Dialect, match: Match, flags: int, max_nodes: int) -> Ir:
+def _cached_ir(pattern: str, dialect: Reading, match: Match, flags: int, max_nodes: int) -> Ir:
     return lower(parse(pattern, dialect, flags), match == "search", max_nodes)
 
 

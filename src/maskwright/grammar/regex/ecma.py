@@ -31,26 +31,38 @@ _SPACE: Ranges = (
     (0xFEFF, 0xFEFF),
 )
 
+_PUNCTUATION = "!\"#%&',-:;<=>@_`~ "
 _CONTROL_ESCAPES = {"f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _NOT_LINE_END = chars([(0, 9), (11, 12), (14, 0x2027), (0x202A, 0x10FFFF)])
 _GROUP_NAME = re.compile(r"(?:[^\W\d]|\$|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]+\})(?:[\w$\u200c\u200d]|\\u\S)*")
 
 
 class EcmaParser(Parser):
-    """One pattern of ECMA-262's dialect."""
+    """One pattern of ECMA-262's dialect.
+
+    Args:
+        text: its source.
+        loose: closing brackets that close nothing, and escapes of punctuation that needs none, stand for the character,
+            as without flag u (Annex B.1.2).
+    """
 
     dialect: ClassVar[str] = "ECMA-262"
     after_look: ClassVar[int] = NOTHING
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, loose: bool = False) -> None:
         # JavaScript reads its source as UTF-16: a high surrogate and a low one after it are one character.
         super().__init__(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass"))
         self.references: list[tuple[int | str, int]] = []
+        self.loose = loose
         self.handlers["]"] = self.handlers["}"] = self.lone_bracket
 
     def lone_bracket(self) -> None:
-        """Refuses a closing bracket that closes nothing."""
+        """Reads or refuses a closing bracket that closes nothing."""
         letter = self.peek()
+        if self.loose:
+            self.at += 1
+            self.add(single(ord(letter)))
+            return
         raise self.error(f"{letter!r} closes nothing", self.at, f"Write \\{letter} for the character")
 
     def char(self, code_point: int) -> Ir:
@@ -149,7 +161,7 @@ class EcmaParser(Parser):
             return self.hexadecimal(2, offset)
         if letter == "u":
             return self.unicode_escape(offset)
-        if letter in _SYNTAX:
+        if letter in _SYNTAX or (self.loose and letter in _PUNCTUATION):
             return ord(letter)
         hint = r"Write \xHH or \uHHHH" if letter in DIGITS else f"Write {letter!r} without the backslash"
         raise self.error(f"\\{letter} is not an escape", offset, hint)

@@ -224,7 +224,7 @@ class Scalars:
             return language == ALL
         found = self._inhabited.get(language)
         if found is None:
-            budget, where = self._budget, view.closure[-1]
+            budget, where = self._budget, view.closure[-1] if view.closure else 0
             states = budget.limits.states
             verdict = automaton(language).is_empty_within(states, lambda: budget.check(self._where(where)))
             if verdict < 0:
