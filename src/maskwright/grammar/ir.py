@@ -4,8 +4,9 @@ A node denotes a set of strings of code points (surrogates excluded: they have n
 extended regular expressions (Brzozowski, "Derivatives of Regular Expressions", JACM 11(4), 1964), with counted repeats
 kept symbolic.
 
-Nodes are immutable. Hash, nullability and size are computed once from the children, and comparison and pickling go
-through the flat program, so that no operation recurses: a pattern nested 50,000 deep is as safe as a flat one.
+Nodes are immutable. Hash, nullability and size are computed once from the children, comparison keeps its own stack, and
+pickling goes through the flat program, so that no operation recurses: a pattern nested 50,000 deep is as safe as a flat
+one.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ class Ir:
         """The operands, in order."""
         return ()
 
+    @property
+    def label(self) -> object:
+        """What the node has beside its operands."""
+        return None
+
     def _seal(self, key: object, nullable: bool, size: int) -> None:
         object.__setattr__(self, "_hash", hash((type(self).__name__, key)))
         object.__setattr__(self, "nullable", nullable)
@@ -52,9 +58,17 @@ class Ir:
             return True
         if not isinstance(other, Ir):
             return NotImplemented
-        if self._hash != other._hash or self.size != other.size:
-            return False
-        return to_program(self) == to_program(other)
+        stack: list[tuple[Ir, Ir]] = [(self, other)]
+        while stack:  # shared parts are not looked into
+            left, right = stack.pop()
+            if left is right:
+                continue
+            if type(left) is not type(right) or left._hash != right._hash or left.size != right.size:
+                return False
+            if left.label != right.label or len(left.children) != len(right.children):
+                return False
+            stack.extend(zip(left.children, right.children, strict=True))
+        return True
 
     def __reduce__(self) -> tuple[Callable[[bytes], Ir], tuple[bytes]]:
         return _from_bytes, (to_program(self).tobytes(),)
@@ -71,6 +85,11 @@ class Chars(Ir):
 
     def __post_init__(self) -> None:
         self._seal(self.ranges, False, 1)
+
+    @property
+    def label(self) -> object:
+        """What the node has beside its operands."""
+        return self.ranges
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -113,6 +132,11 @@ class Repeat(Ir):
 
     def __post_init__(self) -> None:
         self._seal((self.body, self.min, self.max), self.min == 0 or self.body.nullable, 1 + self.body.size)
+
+    @property
+    def label(self) -> object:
+        """What the node has beside its operands."""
+        return self.min, self.max
 
     @property
     def children(self) -> tuple[Ir, ...]:
@@ -170,6 +194,11 @@ class Multiple(Ir):
     def __post_init__(self) -> None:
         key = (self.modulus, self.scale, self.remainder, self.least, self.most, self.room, self.read)
         self._seal(key, not self.remainder and not self.least and self.read != 0, 1)
+
+    @property
+    def label(self) -> object:
+        """What the node has beside its operands."""
+        return self.modulus, self.scale, self.remainder, self.least, self.most, self.room, self.read
 
 
 EMPTY: Ir = Alt(())
