@@ -104,10 +104,12 @@ class Records {
     }
     return id;
   }
-  // The keys of known text in an order of their own.
-  uint32_t sorted_typed(uint32_t list) {
+  // The keys of known text that pass a test, in an order of their own.
+  template <class Test>
+  uint32_t sorted_typed(uint32_t list, Test test) {
     std::vector<uint32_t> keys;
-    for (uint32_t at = typed_known_[list]; at != 0; at = typed_lists_[at].rest) keys.push_back(typed_lists_[at].text);
+    for (uint32_t at = typed_known_[list]; at != 0; at = typed_lists_[at].rest)
+      if (test(last_typed(at))) keys.push_back(typed_lists_[at].text);
     std::sort(keys.begin(), keys.end());
     keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
     uint32_t out = 0;

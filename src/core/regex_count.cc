@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "char_decoder.h"
+
 namespace mw {
 namespace {
 
@@ -58,6 +60,40 @@ uint32_t StringCounts::bytes_beyond(DfaState s, uint64_t n) {
     known = count_within(s, std::min(kMost, std::max(2 * n, kFirst)));
   const auto it = std::upper_bound(known.total.begin(), known.total.end(), n);
   return it == known.total.end() ? kNever : static_cast<uint32_t>(it - known.total.begin());
+}
+
+// Looks only where there is one, so the way is not much longer than the answer.
+std::vector<std::string> StringCounts::within(DfaState s, uint32_t bytes) {
+  struct At {
+    DfaState state;
+    std::string text;
+    uint32_t left;
+  };
+  std::vector<std::string> out;
+  std::vector<At> stack{{s, "", bytes}};
+  std::vector<RegexDfa::Successor> next;
+  std::vector<uint32_t> code_points;
+  while (!stack.empty()) {
+    const At at = std::move(stack.back());
+    stack.pop_back();
+    if (dfa_.accepting(at.state)) out.push_back(at.text);
+    dfa_.successors(at.state, next);
+    for (const auto& to : next) {
+      const uint32_t least = bytes_beyond(to.next, 0);
+      if (least >= at.left) continue;
+      const uint32_t room = at.left - least;
+      dfa_.code_points(to.cls, room < 2 ? 0x7f : room < 3 ? 0x7ff : room < 4 ? 0xffff : kLastCodePoint, code_points);
+      for (uint32_t cp : code_points) {
+        if (json_bytes(cp) > room) continue;
+        uint8_t utf8[4];
+        const int n = encode_utf8(cp, utf8);
+        std::string text = at.text;
+        for (int i = 0; i < n; ++i) text += static_cast<char>(utf8[i]);
+        stack.push_back({to.next, std::move(text), at.left - json_bytes(cp)});
+      }
+    }
+  }
+  return out;
 }
 
 StringCounts::Within StringCounts::count_within(DfaState s, uint64_t most) {

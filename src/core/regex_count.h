@@ -2,6 +2,7 @@
 #pragma once
 
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -20,6 +21,8 @@ class StringCounts {
   // the quotes; kNever where there are not so many.
   static constexpr uint32_t kNever = 0xffffffffu;
   uint32_t bytes_beyond(DfaState s, uint64_t n);
+  // The strings within so many bytes, as UTF-8: there must be few.
+  std::vector<std::string> within(DfaState s, uint32_t bytes);
 
  private:
   struct Known {

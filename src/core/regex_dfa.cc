@@ -357,6 +357,13 @@ std::vector<RegexDfa::ClassBytes> RegexDfa::class_bytes() const {
   return out;
 }
 
+void RegexDfa::code_points(uint32_t cls, uint32_t last, std::vector<uint32_t>& out) const {
+  out.clear();
+  impl_->partition->each_segment_from(0, [&](uint32_t first, uint32_t end, uint32_t its) {
+    for (uint32_t cp = first; its == cls && cp <= std::min(end, last); ++cp) out.push_back(cp);
+  });
+}
+
 int64_t RegexDfa::min_length(DfaState s) const { return impl_->state(s).min_len; }
 
 int64_t RegexDfa::max_length(DfaState s) const { return impl_->state(s).max_len; }

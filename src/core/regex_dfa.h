@@ -84,6 +84,8 @@ class RegexDfa {
   // By character class, how many of its code points take 0, 1, ... 6 bytes inside a JSON string (json_bytes).
   using ClassBytes = std::array<uint32_t, 7>;
   std::vector<ClassBytes> class_bytes() const;
+  // The code points of a class up to one.
+  void code_points(uint32_t cls, uint32_t last, std::vector<uint32_t>& out) const;
   // Syntactic bounds, in code points, of the state's expression; max -1 = infinite.
   int64_t min_length(DfaState s) const;
   int64_t max_length(DfaState s) const;

@@ -39,10 +39,14 @@ void list_bytes(RegexDfa& dfa, DfaState s, uint32_t bytes, std::vector<uint32_t>
 
 void check(const rx::Program& program) {
   const auto dfa = rx::compile(program);
+  if (dfa->start() == 0) return;
   std::vector<uint32_t> bytes;
   list_bytes(*dfa, dfa->start(), 0, bytes);
   std::sort(bytes.begin(), bytes.end());
   StringCounts up(*dfa), down(*dfa);
+  CHECK(up.within(dfa->start(), StringCounts::kNever).size() == bytes.size(), "all %zu", bytes.size());
+  const auto some = static_cast<size_t>(std::count_if(bytes.begin(), bytes.end(), [](uint32_t b) { return b <= 4; }));
+  CHECK(up.within(dfa->start(), 4).size() == some, "%zu of %zu", some, bytes.size());
   for (size_t n = 0; n < bytes.size() + 3; ++n) {
     const size_t back = bytes.size() + 2 - n;
     const auto within = [&](size_t k) { return k < bytes.size() ? bytes[k] : StringCounts::kNever; };

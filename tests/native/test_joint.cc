@@ -148,10 +148,10 @@ void walk(Rng& rng, Joint& joint, bool compare) {
 
 int main() {
   Rng rng(7);
-  for (int i = 0; i < 160; ++i) {
-    const Coverage coverage = i % 4 < 2 ? Coverage::Complete : i % 4 == 2 ? Coverage::Characters : Coverage::Holes;
-    const auto vocab = random_tokens(rng, coverage, 300).build();
+  for (int i = 0; i < 70; ++i) {
+    const Coverage coverage = i % 7 < 4 ? Coverage::Complete : i % 7 < 6 ? Coverage::Characters : Coverage::Holes;
+    const auto vocab = random_tokens(rng, coverage, coverage == Coverage::Holes ? 60 : 300).build();
     Joint joint(rng, vocab, static_cast<mw::Whitespace>(i % 3));
-    for (int k = 0; k < 3; ++k) walk(rng, joint, k == 0);
+    for (int k = 0; k < 2; ++k) walk(rng, joint, k == 0);
   }
 }

@@ -110,7 +110,7 @@ State JointObjectMachine::forget(Request& r, State s, const Forget&) const {
   const Phase p = phase(s);
   if (p == Open || p == Done) return s;
   JointRecord at = joint(r, s);
-  if (at.list != 0) at.list = r.records().sorted_typed(at.list);
+  if (at.list != 0) at.list = r.records().sorted_typed(at.list, [](const TypedKey&) { return true; });
   return pack(p == KeyRead ? AfterKey : p, r.records().joint(at), space(s));
 }
 

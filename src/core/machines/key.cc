@@ -162,23 +162,57 @@ bool KeyMachine::any_lives_in(Request& r, const KeyCursor& at, uint32_t lo, uint
   return any_next(r, at, lo, hi, [&](uint32_t c) { return lives(r, after(r, at, c)); }, off);
 }
 
-bool KeyMachine::is_among_few(const Records& k, TextId text) const {
-  if (text == kUnknownText) return false;
-  StringCounts& counts = automaton_->counts();
-  return !counts.exceeds(dfa_.start(), kFewKeys) || k.text_length(text) < counts.bytes_beyond(dfa_.start(), kShortKeys);
+// ---------------------------------------------------------------- searches over ways to the end
+
+// What text a key had in the end matters to later keys of its kind. All texts of a small kind are remembered; of a large one
+// the few shortest, and where costs count: the others are so many that a way to the end is taken to find another one for each
+// of its keys.
+const std::vector<std::string>& KeyMachine::few(bool costs) const {
+  std::call_once(few_once_, [&] {
+    StringCounts& counts = automaton_->counts();
+    const DfaState start = dfa_.start();
+    if (start == 0) return;
+    if (!counts.exceeds(start, kFewKeys)) {
+      few_[0] = few_[1] = counts.within(start, StringCounts::kNever);
+    } else {
+      const uint32_t bytes = counts.bytes_beyond(start, kShortKeys);
+      if (bytes > 0) few_[1] = counts.within(start, bytes - 1);
+    }
+  });
+  return few_[costs ? 1 : 0];
 }
 
-// The text matters as long as it may become a typed key. What text a key had in the end matters to later keys of its kind;
-// but of a large kind that is kept for the few shortest alone: the others are so many that a way to the end is taken to find
-// another one for each of its keys.
-State KeyMachine::forget(Request& r, State s, const Forget&) const {
+// Whether the text may become one that was typed, or one to be remembered.
+bool KeyMachine::may_matter(Request& r, const KeyCursor& at, Sub sub, bool costs) const {
+  if (at.text == kUnknownText) return false;
+  const auto may_be = [&](uint32_t code_point) {
+    return partial_is_live(sub, any_escapes_, [&](uint32_t lo, uint32_t hi) { return lo <= code_point && code_point <= hi; });
+  };
+  if (sub == 0 && typed_under(r, at) != nullptr) return true;
+  const std::vector<uint32_t> next = sub == 0 ? std::vector<uint32_t>() : next_typed(r, at);
+  if (std::any_of(next.begin(), next.end(), may_be)) return true;
+  const std::string text = r.records().text(at.text);
+  return std::any_of(few(costs).begin(), few(costs).end(), [&](const std::string& one) {
+    if (!one.starts_with(text) || (sub != 0 && one.size() == text.size())) return false;
+    if (sub == 0) return true;
+    Decoded d{Decoded::Partial, 0};
+    for (size_t i = text.size(); d.kind == Decoded::Partial; ++i) d = decode_utf8(d.value, static_cast<uint8_t>(one[i]));
+    return may_be(d.value);
+  });
+}
+
+State KeyMachine::forget(Request& r, State s, const Forget& f) const {
   Records& k = r.records();
+  if (is_closed(s)) {
+    const TextId text = k.typed_key(static_cast<uint32_t>(s & ~kClosed) - 1).text;
+    return may_matter(r, {0, text, 0}, 0, f.costs) ? s : closed(k, kUnknownText, kind_);
+  }
   if (!is_inside(s)) {
-    const bool keeps = !is_closed(s) || is_among_few(k, k.typed_key(static_cast<uint32_t>(s & ~kClosed) - 1).text);
-    return keeps ? s : closed(k, kUnknownText, kind_);
+    const auto list = static_cast<uint32_t>(s & ~kQuote);
+    return kQuote | k.sorted_typed(list, [&](const TypedKey& key) { return takes(k, key); });
   }
   const KeyCursor at = cursor(k, s);
-  if (is_among_few(k, at.text) || typed_under(r, at) != nullptr) return s;
+  if (may_matter(r, at, sub_of(s), f.costs)) return s;
   return pack(k, {0, kUnknownText, at.dfa}, forget_in(dfa_, at.dfa, sub_of(s), any_escapes_));
 }
 

@@ -57,7 +57,9 @@ class KeyMachine final : public Machine {
   std::vector<uint32_t> next_typed(Request& r, const KeyCursor& at) const;
   template <class Near, class Off>
   bool any_next(Request& r, const KeyCursor& at, uint32_t lo, uint32_t hi, Near near, Off off) const;
-  bool is_among_few(const Records& k, TextId text) const;
+  // --- searches over ways to the end
+  const std::vector<std::string>& few(bool costs) const;
+  bool may_matter(Request& r, const KeyCursor& at, Sub sub, bool costs) const;
   // --- masks
   class NearFinder;
   void add_base(Walker& w, TrieNode node, const Item& item, const KeyCursor& at) const;
@@ -72,6 +74,8 @@ class KeyMachine final : public Machine {
   uint32_t kind_;
   bool any_escapes_;
   bool restricted_;
+  mutable std::once_flag few_once_;
+  mutable std::vector<std::string> few_[2];  // [1]: where costs count
 };
 
 }  // namespace mw
