@@ -7,7 +7,6 @@ count, at any depth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
@@ -62,21 +61,23 @@ def expand_all(forms: Forms) -> bool:
 
 def overlapping(forms: Forms, productivity: Productivity) -> dict[str, set[tuple[int, int]]]:
     """The pairs of branches, by the pointer of their `oneOf`, that are not proved to exclude each other."""
-    found: dict[str, set[tuple[int, int]]] = {}
+    found: dict[int, set[tuple[int, int]]] = {}
     proven: dict[int, list[frozenset[int]]] = {}
     for claim in sorted(forms.claims, key=lambda claim: len(claim.members)):
         contexts = proven.setdefault(claim.owner, [])
         if any(context <= set(claim.members) for context in contexts):
             continue
-        pairs = set(_overlaps(forms, productivity, claim))
-        if pairs:
-            found.setdefault(forms.scan.where(claim.owner, "oneOf"), set()).update(pairs)
-        else:
+        known = found.setdefault(claim.owner, set())
+        known.update(_overlaps(forms, productivity, claim, known))
+        if not known:
             contexts.append(frozenset(claim.members))
-    return found
+    return {forms.scan.where(owner, "oneOf"): pairs for owner, pairs in found.items() if pairs}
 
 
-def _overlaps(forms: Forms, productivity: Productivity, claim: Claim) -> Iterator[tuple[int, int]]:
+def _overlaps(
+    forms: Forms, productivity: Productivity, claim: Claim, known: set[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """The pairs of branches that may hold together, without those that are known already."""
     scan, branches = forms.scan, claim.group.branches
     context, required = EVERY, set[str]()
     for member in claim.members:
@@ -86,16 +87,25 @@ def _overlaps(forms: Forms, productivity: Productivity, claim: Claim) -> Iterato
             required.update(schema.get("required", ()))
     types = [_types(forms, branch) & context for branch in branches]
     if _distinguished(forms, claim, types, required):
-        return
+        return []
+    where, found = scan.where(claim.owner, "oneOf"), []
     for a, b in combinations(range(len(branches)), 2):
-        if not types[a] & types[b] or NEVER in (branches[a], branches[b]):
+        pair = (branches[a], branches[b])
+        if (a, b) in known or not types[a] & types[b] or NEVER in pair:
             continue
-        scan.budget.check(scan.where(claim.owner, "oneOf"))
-        for members in forms.expand([branches[a], branches[b]], claim.members, _SCRATCH):
-            facets = forms.settle(members, _SCRATCH)
-            if facets is not None and productivity.is_inhabited(facets):
-                yield a, b
-                break
+        scan.budget.check(where)
+        if _meet(forms, productivity, pair, claim.members):
+            found.append((a, b))
+    return found
+
+
+def _meet(forms: Forms, productivity: Productivity, pair: tuple[int, int], members: tuple[int, ...]) -> bool:
+    """Whether some value satisfies two branches and the schemas that apply beside."""
+    for together in forms.expand(list(pair), members, _SCRATCH):
+        facets = forms.settle(together, _SCRATCH)
+        if facets is not None and productivity.is_inhabited(facets):
+            return True
+    return False
 
 
 def _types(forms: Forms, branch: int) -> int:
