@@ -11,8 +11,10 @@ import torch
 import maskwright as mw
 from engine.models import EOS, STOP, TOKENS, ToyModel
 from maskwright.engine.decode import Decoder
+from maskwright.engine.request import Request
+from maskwright.engine.result import result_of
 from maskwright.engine.rng import Stream
-from maskwright.engine.row import Request, only_bit
+from maskwright.engine.row import only_bit
 from maskwright.engine.sampling import NonFiniteLogitsError, Sampling
 
 PATTERNS = [r"[a-f]{3,9}", r"(\d{1,3}, ){2}\d{1,3}", r"(yes|yes sir|no)", r"\{\"n\": \d+\}", r"x*", r"[é€]{2,5}!"]
@@ -39,7 +41,7 @@ def run(model: ToyModel, requests: list[Request], sampling: Sampling = Sampling(
     for row in decoder.rows:
         if row.error is not None:
             raise row.error
-    return [row.result({}) for row in decoder.rows]
+    return [result_of(row, {}) for row in decoder.rows]
 
 
 def some_requests(model: ToyModel, count: int) -> list[Request]:
@@ -177,8 +179,8 @@ def test_r24_a_row_that_fails_leaves_the_others_alone() -> None:
     decoder = Decoder(Poisoned(), requests, Sampling())
     decoder.run()
     assert isinstance(decoder.rows[1].error, NonFiniteLogitsError)
-    assert [decoder.rows[i].result({}).tokens for i in (0, 2)] == [expected[0], expected[2]]
-    assert not decoder.rows[1].result({}).valid
+    assert [result_of(decoder.rows[i], {}).tokens for i in (0, 2)] == [expected[0], expected[2]]
+    assert not result_of(decoder.rows[1], {}).valid
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.6, 1.0])
@@ -280,7 +282,7 @@ def test_r42_closing_the_steps_cancels() -> None:
         next(steps)
     steps.close()
     calls = len(model.calls)
-    results = [row.result({}) for row in decoder.rows]
+    results = [result_of(row, {}) for row in decoder.rows]
     assert [r.finish_reason for r in results] == ["cancelled", "cancelled"]
     assert not results[0].valid
     assert results[0].text

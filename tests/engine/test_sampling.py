@@ -8,23 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maskwright.engine.draw import Draw, draw, gumbel_max
+from maskwright.engine.penalties import add_bias
 from maskwright.engine.rng import Stream, derive, fresh_seed
-from maskwright.engine.sampling import (
-    BiasError,
-    DeadConstraintError,
-    Draw,
-    NonFiniteLogitsError,
-    Sampling,
-    add_bias,
-    draw,
-    gumbel_max,
-    keep_min_p,
-    keep_top_k,
-    keep_top_p,
-    log_mass,
-    scale,
-    truncate,
-)
+from maskwright.engine.sampling import BiasError, DeadConstraintError, NonFiniteLogitsError, Sampling
+from maskwright.engine.truncation import keep_min_p, keep_top_k, keep_top_p, log_mass, truncate
 
 
 def bitmask(allowed: list[list[int]], size: int) -> torch.Tensor:
@@ -62,7 +50,7 @@ def reference(logits: np.ndarray, sampling: Sampling, allowed: list[int]) -> np.
 def ours(logits: np.ndarray, sampling: Sampling, allowed: list[int]) -> np.ndarray:
     row = torch.full((1, len(logits)), -math.inf)
     row[0, allowed] = add_bias(torch.from_numpy(logits).unsqueeze(0), sampling.logit_bias)[0, allowed]
-    return torch.softmax(truncate(scale(row, sampling.temperature), sampling).double(), -1)[0].numpy()
+    return torch.softmax(truncate(row, sampling, sampling.order[3:]).double(), -1)[0].numpy()
 
 
 def probabilities(*p: float) -> torch.Tensor:

@@ -8,14 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from maskwright.engine.decode import Decoder
+from maskwright.engine.drafts import drafter_for
 from maskwright.engine.requests import Rules
-from maskwright.engine.result import Result, environment
+from maskwright.engine.result import Result, environment, result_of
 from maskwright.engine.rng import Stream, derive
 from maskwright.engine.sampling import Sampling
 
 if TYPE_CHECKING:
     from maskwright.engine.model import LanguageModel
-    from maskwright.engine.row import Request, Row
+    from maskwright.engine.request import Request
+    from maskwright.engine.row import Row
     from maskwright.errors import GenerationError
 
 __all__ = ["Outcome", "outcome", "run_requests"]
@@ -73,18 +75,23 @@ def _run(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling
     size = how.batch_size
     # All are checked before any runs: the last of a long list must not fail after an hour.
     decoders = [
-        Decoder(model, requests[at : at + size], sampling, how.cancelled) for at in range(0, len(requests), size)
+        decoder_for(model, requests[at : at + size], how, sampling) for at in range(0, len(requests), size)
     ]
     manifest, outcomes = environment(model, sampling), []
     for decoder in decoders:
         decoder.run()
-        outcomes += [outcome(row, manifest) for row in decoder.rows]
+        outcomes += [outcome(row, manifest, how) for row in decoder.rows]
     return outcomes
 
 
-def outcome(row: Row, manifest: Mapping[str, Any]) -> Outcome:
+def decoder_for(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling: Sampling) -> Decoder:
+    """A decoder of some requests under the rules of a call."""
+    return Decoder(model, requests, sampling, how.cancelled, drafter_for(model) if how.drafts else None, how.logprobs)
+
+
+def outcome(row: Row, manifest: Mapping[str, Any], how: Rules) -> Outcome:
     """The outcome of an ended row, with the value that its text stands for."""
-    result, constraint = row.result(manifest), row.request.constraint
+    result, constraint = result_of(row, manifest, how.logprobs is not None), row.request.constraint
     parse = None if constraint is None else getattr(constraint.constraint, "parse", None)
     if not result.valid or parse is None:
         return Outcome(result, row.error, None)

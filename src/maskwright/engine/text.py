@@ -36,6 +36,12 @@ class Detokenizer:
         self._sent_text = 0
         self.text = ""
 
+    def start(self, tokens: Sequence[int]) -> None:
+        """Puts the text of tokens before all others; it is shown with the first token that comes."""
+        for token in tokens:
+            if not self._kinds[token]:
+                self.text += self._decoder.decode(self._tokens[token])
+
     def push(self, token: int) -> list[tuple[int, int]]:
         """Appends a token.
 
