@@ -198,12 +198,12 @@ class Decoder:
         counts = Counter(output[: places[0].position])
         if self._sampling.penalty_scope == "all":
             counts.update(row.request.prompt)
-        exempt, found = set(self._sampling.penalty_exempt), []
+        found: list[Seen] = []
         for place in places:
             if place is not places[0]:
                 counts[output[place.position - 1]] += 1
-            found.append({token: n for token, n in counts.items() if token not in exempt})
-        return list(found)
+            found.append(dict(counts))
+        return found
 
     def _process(
         self, rows: list[Row], places: list[list[Expected]], logits: torch.Tensor

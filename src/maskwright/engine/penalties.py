@@ -48,7 +48,7 @@ def penalize(logits: torch.Tensor, seen: Sequence[Mapping[int, int]], sampling: 
 
     Args:
         logits: float32, shape ``(rows, V)``.
-        seen: per row, how often each token occurred; exempt tokens left out.
+        seen: per row, how often each token occurred.
         sampling: the strengths.
 
     Returns:
@@ -56,7 +56,8 @@ def penalize(logits: torch.Tensor, seen: Sequence[Mapping[int, int]], sampling: 
     """
     import torch
 
-    pairs = [(row, token, count) for row, counts in enumerate(seen) for token, count in counts.items()]
+    exempt = set(sampling.penalty_exempt)
+    pairs = [(row, *pair) for row, counts in enumerate(seen) for pair in counts.items() if pair[0] not in exempt]
     if not pairs:
         return logits
     rows, ids, counts = torch.tensor(pairs, device=logits.device).unbind(-1)
