@@ -18,7 +18,8 @@ from engine.cache_laws import check_random_operations
 from engine.gguf_files import float_tensor, gguf_bytes, tiny_llama, tiny_llama_bytes
 from maskwright import GenerationError, MaskwrightError
 from maskwright.engine import load, weights
-from maskwright.engine.llama import Llama, LlamaConfig, _waves, interleave_rotary, separate_rotary
+from maskwright.engine.llama import Llama, LlamaConfig, interleave_rotary, separate_rotary
+from maskwright.engine.llama_attention import waves
 from maskwright.engine.load import load_model, load_transformers
 from maskwright.engine.model import LanguageModel
 from maskwright.engine.native import NativeModel
@@ -101,8 +102,8 @@ def test_prompts_longer_than_a_wave_equal_one_token_at_a_time(tiny_file: Path, m
     ],
 )
 def test_waves(counts: list[int], budget: int, expected: list[list[tuple[int, int, int]]]) -> None:
-    waves = [[(piece.row, piece.first, piece.count) for piece in wave] for wave in _waves(counts, budget)]
-    assert waves == expected
+    found = [[(piece.row, piece.first, piece.count) for piece in wave] for wave in waves(counts, budget)]
+    assert found == expected
 
 
 def test_rotary_orders_are_inverse() -> None:

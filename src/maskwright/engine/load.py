@@ -39,6 +39,7 @@ def load_model(
     dtype: str | None = None,
     device: str | torch.device | None = None,
     progress: bool | None = None,
+    prefix_cache: int = 2048,
 ) -> LanguageModel:
     """Loads a language model with its tokenizer.
 
@@ -51,6 +52,8 @@ def load_model(
             files say.
         device: where to put it; the CPU by default.
         progress: show a progress bar while weights are converted; None: on a terminal only.
+        prefix_cache: of how many tokens of earlier prompts keys and values are kept, so that a
+            prompt that begins like one of them is read faster; 0 for none.
 
     Raises:
         MaskwrightError: the weights are not installed, not found or not usable; the text
@@ -67,8 +70,8 @@ def load_model(
         config, weights, tokenizer = _load_gguf(path, chosen, progress)
         if device is not None:
             weights = {key: tensor.to(device) for key, tensor in weights.items()}
-        return NativeModel(Llama(config, weights), tokenizer, name if name in _PACKAGED else path.stem)
-    return _load_pretrained(name, dtype, device)
+        return NativeModel(Llama(config, weights), tokenizer, name if name in _PACKAGED else path.stem, prefix_cache)
+    return _load_pretrained(name, dtype, device, prefix_cache)
 
 
 def load_transformers(name_or_path: str | os.PathLike[str], *, progress: bool | None = None) -> tuple[Any, Any]:
@@ -185,7 +188,9 @@ def _load_gguf(
     return config, load_weights(file, config, dtype, progress), tokenizer
 
 
-def _load_pretrained(name: str, dtype: str | None, device: str | torch.device | None) -> LanguageModel:
+def _load_pretrained(
+    name: str, dtype: str | None, device: str | torch.device | None, prefix_cache: int
+) -> LanguageModel:
     transformers = _import_transformers()
     from maskwright.engine.transformers_model import TransformersModel
 
@@ -198,7 +203,8 @@ def _load_pretrained(name: str, dtype: str | None, device: str | torch.device | 
             f"transformers cannot load {name!r}: {first}",
             hint=f"Give a local directory, a hub id that can be reached from here, or one of {', '.join(_PACKAGED)}",
         ) from error
-    return TransformersModel(model if device is None else model.to(device), tokenizer, name=name)
+    placed = model if device is None else model.to(device)
+    return TransformersModel(placed, tokenizer, name=name, prefix_cache=prefix_cache)
 
 
 def _import_transformers() -> Any:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from maskwright.engine.blocks import BlockStore, with_prefixes
 from maskwright.engine.chat import check_messages, render_chat
-from maskwright.engine.llama import LlamaCache
+from maskwright.engine.llama_cache import LlamaCache
 from maskwright.errors import GenerationError
 
 if TYPE_CHECKING:
@@ -30,13 +31,15 @@ class NativeModel:
         network: the network.
         tokenizer: its tokenizer.
         name: for the manifest of a run.
+        prefix_cache: how many tokens of prompts to remember the keys and values of; 0 for none.
     """
 
-    def __init__(self, network: Llama, tokenizer: GgufTokenizer, name: str) -> None:
+    def __init__(self, network: Llama, tokenizer: GgufTokenizer, name: str, prefix_cache: int = 0) -> None:
         self.network = network
         self.tokenizer = tokenizer.tokenizer
         self._source = tokenizer
         self._name = name
+        self.blocks = BlockStore(capacity=prefix_cache // BlockStore.block_size) if prefix_cache else None
 
     @property
     def name(self) -> str:
@@ -89,11 +92,18 @@ class NativeModel:
 
     def forward(self, tokens: Sequence[Sequence[int]], cache: Cache) -> Tensor:
         """See :meth:`maskwright.engine.model.LanguageModel.forward`."""
-        return self.network.forward(tokens, _own(cache))[0]
+        own = _own(cache)
+        return with_prefixes(self.blocks, tokens, own, lambda rest: self.network.forward(rest, own)[0])
 
     def forward_all(self, tokens: Sequence[Sequence[int]], cache: Cache) -> list[Tensor]:
         """See :meth:`maskwright.engine.model.LanguageModel.forward_all`."""
         return self.network.forward(tokens, _own(cache), every=True)
+
+    def forward_tree(
+        self, tokens: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: Cache
+    ) -> list[Tensor]:
+        """See :func:`maskwright.engine.trees.extend_tree`."""
+        return self.network.forward_tree(tokens, parents, _own(cache))
 
 
 def _own(cache: Cache) -> LlamaCache:
