@@ -11,9 +11,10 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
-from maskwright.engine.batch import Outcome, decoder_for, outcome, run_requests
+from maskwright.engine.batch import decoder_for, run_requests
+from maskwright.engine.outcome import Outcome, outcome
 from maskwright.engine.progress import Progress
-from maskwright.engine.request import Processor
+from maskwright.engine.request import Grammar, Processor
 from maskwright.engine.requests import (
     Prefix,
     Prompt,
@@ -28,6 +29,7 @@ from maskwright.engine.requests import (
 from maskwright.engine.result import Chunk, environment
 from maskwright.engine.sampling import Sampling
 from maskwright.errors import GenerationError
+from maskwright.grammar.regions import Thinking
 
 if TYPE_CHECKING:
     import re
@@ -70,6 +72,7 @@ class Options(TypedDict, total=False):
     processor: Processor | None
     logprobs: int | None
     drafts: bool
+    thinking: Thinking | None
 
 
 def generate(
@@ -106,6 +109,7 @@ def generate(
             - ``processor``: a function of the tokens of an output so far and the logits of the next, shape ``(V,)``,
               that gives the logits to use, before anything else. What it raises ends its own output alone.
             - ``logprobs``: results tell about each token (``Result.logprobs``), with so many alternatives.
+            - ``thinking``: reasoning before the output, ``Thinking(end=...)``; the value is that of what follows.
             - ``drafts``: False gives every token a decode step of its own. The output is the same.
 
     Returns:
@@ -131,19 +135,21 @@ def _outcomes(
     """Runs a call; also tells its rules and whether it had one prompt."""
     how, one = rules(**options), is_one_prompt(prompt)
     prompts = cast("Sequence[Prompt]", [prompt] if one else prompt)
-    requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts)), how)
+    requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts), how.thinking), how)
     return how, one, run_requests(model, requests, how, retries)
 
 
-def _compiled(model: LanguageModel, constraint: Any, one: bool, count: int) -> list[CompiledGrammar | None]:
+def _compiled(
+    model: LanguageModel, constraint: Any, one: bool, count: int, thinking: Thinking | None
+) -> list[Grammar | None]:
     """A compiled constraint for each prompt."""
     if not isinstance(constraint, list | tuple):
-        return [compile_for(model, constraint)] * count
+        return [compile_for(model, constraint, thinking)] * count
     if one:
         raise TypeError("a list of constraints needs a list of prompts")
     if len(constraint) != count:
         raise ValueError(f"got {len(constraint)} constraints for {count} prompts; pass one, or one per prompt")
-    return [compile_for(model, each) for each in constraint]
+    return [compile_for(model, each, thinking) for each in constraint]
 
 
 def _shaped(items: list[T], one: bool, n: int) -> T | list[T] | list[list[T]]:
@@ -191,7 +197,7 @@ def stream(
     how = rules(**options)
     if how.n != 1:
         raise ValueError(f"n is {how.n}; stream gives one output")
-    requests = build_requests(model, [prompt], [compile_for(model, constraint)], how)
+    requests = build_requests(model, [prompt], [compile_for(model, constraint, how.thinking)], how)
     progress = Progress(requests[0].constraint, partial_strings)
     return _chunks(model, decoder_for(model, requests, how, how.sampling), how, progress)
 

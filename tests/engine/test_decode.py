@@ -11,8 +11,8 @@ import torch
 import maskwright as mw
 from engine.models import EOS, STOP, TOKENS, ToyModel
 from maskwright.engine.decode import Decoder
+from maskwright.engine.outcome import result_of
 from maskwright.engine.request import Request
-from maskwright.engine.result import result_of
 from maskwright.engine.rng import Stream
 from maskwright.engine.row import only_bit
 from maskwright.engine.sampling import NonFiniteLogitsError, Sampling

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from maskwright.engine.decode import Decoder
 from maskwright.engine.drafts import drafter_for
+from maskwright.engine.outcome import Outcome, outcome
 from maskwright.engine.requests import Rules
-from maskwright.engine.result import Result, environment, result_of
+from maskwright.engine.result import environment
 from maskwright.engine.rng import Stream, derive
 from maskwright.engine.sampling import Sampling
 
 if TYPE_CHECKING:
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.request import Request
-    from maskwright.engine.row import Row
-    from maskwright.errors import GenerationError
 
-__all__ = ["Outcome", "outcome", "run_requests"]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a request.
-
-    Attributes:
-        result: the output.
-        error: why its row failed; None if it did not.
-        refusal: what a check that no mask can make (a validator function) says against the value; None if nothing.
-    """
-
-    result: Result
-    error: GenerationError | None
-    refusal: ValueError | None
+__all__ = ["decoder_for", "run_requests"]
 
 
 def run_requests(model: LanguageModel, requests: Sequence[Request], how: Rules, retries: int = 0) -> list[Outcome]:
@@ -87,26 +70,3 @@ def _run(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling
 def decoder_for(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling: Sampling) -> Decoder:
     """A decoder of some requests under the rules of a call."""
     return Decoder(model, requests, sampling, how.cancelled, drafter_for(model) if how.drafts else None, how.logprobs)
-
-
-def outcome(row: Row, manifest: Mapping[str, Any], how: Rules) -> Outcome:
-    """The outcome of an ended row, with the value that its text stands for."""
-    result, constraint = result_of(row, manifest, how.logprobs is not None), row.request.constraint
-    parse = None if constraint is None else getattr(constraint.constraint, "parse", None)
-    if not result.valid or parse is None:
-        return Outcome(result, row.error, None)
-    try:
-        return Outcome(replace(result, value=parse(result.text)), None, None)
-    except ValueError as refusal:
-        return Outcome(replace(result, valid=False, value=_plain(result.text)), None, refusal)
-    except RecursionError:
-        too_deep = ValueError("the value is nested too deeply to be parsed; the text is complete")
-        return Outcome(replace(result, valid=False, value=None), None, too_deep)
-
-
-def _plain(text: str) -> Any:
-    """The refused value as plain data, where it is JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

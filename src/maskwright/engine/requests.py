@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from maskwright.engine.request import Processor, Request
+from maskwright.engine.request import Grammar, Processor, Request
 from maskwright.engine.result import Result
 from maskwright.engine.rng import Stream, derive, fresh_seed
 from maskwright.engine.sampling import Sampling
+from maskwright.engine.stages import StagedGrammar, token_id
 from maskwright.errors import GenerationError
+from maskwright.grammar.regions import Special, Thinking, is_of_tokens
 
 if TYPE_CHECKING:
     import torch
@@ -25,7 +27,7 @@ __all__ += ["is_one_prompt", "rules"]
 
 Chat: TypeAlias = Sequence[Mapping[str, str]]
 Prompt: TypeAlias = "str | Chat"
-Stop: TypeAlias = "str | int | Sequence[str | int]"
+Stop: TypeAlias = "str | int | Special | Sequence[str | int | Special]"
 Seed: TypeAlias = "int | Sequence[int] | torch.Generator"
 Prefix: TypeAlias = "str | Result | Sequence[str | Result]"
 
@@ -52,6 +54,7 @@ class Rules:
         processor: changes logits before anything else.
         logprobs: how many alternatives results list for each token; None for no details.
         drafts: whether text that the constraint determines, or nearly, takes no decode steps of its own.
+        thinking: reasoning that comes before each output.
     """
 
     sampling: Sampling
@@ -62,12 +65,13 @@ class Rules:
     seeds: int | tuple[int, ...]
     batch_size: int
     cancelled: Callable[[], bool]
-    stop_ids: tuple[int, ...] = ()
+    stop_ids: tuple[int | Special, ...] = ()
     min_tokens: int = 0
     prefix: Prefix = ""
     processor: Processor | None = None
     logprobs: int | None = None
     drafts: bool = True
+    thinking: Thinking | None = None
 
 
 def rules(
@@ -86,6 +90,7 @@ def rules(
     processor: Processor | None = None,
     logprobs: int | None = None,
     drafts: bool = True,
+    thinking: Thinking | None = None,
 ) -> Rules:
     """Checks the arguments that all generating functions share.
 
@@ -104,6 +109,8 @@ def rules(
         raise ValueError(f"n is {n}, but greedy outputs of one prompt are all the same; pass sampling= or seed=")
     if processor is not None and not callable(processor):
         raise TypeError(f"processor is {processor!r}; it must be a function of tokens and logits")
+    if thinking is not None and not isinstance(thinking, Thinking):
+        raise TypeError(f"thinking is {thinking!r}; pass maskwright.Thinking(end=...)")
     stops, stop_ids = _stops(stop)
     return Rules(
         sampling=chosen,
@@ -120,6 +127,7 @@ def rules(
         processor=processor,
         logprobs=None if logprobs is None else _at_least("logprobs", logprobs, 0),
         drafts=drafts,
+        thinking=thinking,
     )
 
 
@@ -129,15 +137,15 @@ def _at_least(name: str, value: int, least: int) -> int:
     return value
 
 
-def _stops(stop: Stop) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def _stops(stop: Stop) -> tuple[tuple[str, ...], tuple[int | Special, ...]]:
     """Stop strings and stop tokens."""
-    stops = (stop,) if isinstance(stop, str | int) else tuple(stop)
+    stops = (stop,) if isinstance(stop, str | int | Special) else tuple(stop)
     for each in stops:
-        if isinstance(each, bool) or not isinstance(each, str | int):
-            raise TypeError(f"a stop is {each!r}; it must be a str, or the int id of a token")
+        if isinstance(each, bool) or not isinstance(each, str | int | Special):
+            raise TypeError(f"a stop is {each!r}; it must be a str, the int id of a token, or a Special")
         if each == "":
             raise ValueError("a stop string is empty; every text would end at once")
-    return tuple(s for s in stops if isinstance(s, str)), tuple(s for s in stops if isinstance(s, int))
+    return tuple(s for s in stops if isinstance(s, str)), tuple(s for s in stops if not isinstance(s, str))
 
 
 def _seeds(seed: Seed | None) -> int | tuple[int, ...]:
@@ -187,7 +195,9 @@ def encode_prompt(model: LanguageModel, prompt: Prompt) -> tuple[int, ...]:
     return tuple(model.apply_chat_template(prompt))
 
 
-def compile_for(model: LanguageModel, constraint: Constraint | CompiledGrammar | None) -> CompiledGrammar | None:
+def compile_for(
+    model: LanguageModel, constraint: Constraint | CompiledGrammar | StagedGrammar | None, thinking: Thinking | None = None
+) -> Grammar | None:
     """The constraint compiled for the model's vocabulary (from the cache where it was before).
 
     Raises:
@@ -198,29 +208,44 @@ def compile_for(model: LanguageModel, constraint: Constraint | CompiledGrammar |
     from maskwright.compiler import CompiledGrammar, compile
     from maskwright.grammar.plan import Constraint
 
-    if constraint is None:
-        return None
-    if isinstance(constraint, Constraint):
-        return compile(constraint, model.vocabulary)
-    eos = frozenset(model.eos_ids)
-    if not isinstance(constraint, CompiledGrammar):
+    if isinstance(constraint, StagedGrammar):
+        constraint = constraint.constraint
+    if isinstance(constraint, CompiledGrammar):
+        _check_vocabulary(model, constraint)
+        if thinking is None:
+            return constraint
+        if constraint.banned_ids:
+            raise GenerationError(
+                "a grammar that was compiled with banned ids has no thinking= before it",
+                hint="Use logit_bias for the ids",
+            )
+        constraint = constraint.constraint
+    if constraint is not None and not isinstance(constraint, Constraint):
         raise TypeError(
             f"constraint is {type(constraint).__name__}; pass JsonSchema(...), Regex(...), Choice(...), a compiled one "
             "or None"
         )
+    if thinking is not None:
+        constraint = thinking.around(constraint)
+    if constraint is None:
+        return None
+    return StagedGrammar(constraint, model) if is_of_tokens(constraint) else compile(constraint, model.vocabulary)
+
+
+def _check_vocabulary(model: LanguageModel, grammar: CompiledGrammar) -> None:
+    eos = frozenset(model.eos_ids)
     # compile(..., banned_ids=...) has the same tokens and fewer of them that match text.
-    if constraint.vocabulary.tokens != model.vocabulary.tokens or not eos.issuperset(constraint.vocabulary.eos_ids):
+    if grammar.vocabulary.tokens != model.vocabulary.tokens or not eos.issuperset(grammar.vocabulary.eos_ids):
         raise GenerationError(
             f"the constraint was compiled for another vocabulary than that of {model.name}",
             hint="Compile it with model.vocabulary, or pass the constraint itself",
         )
-    return constraint
 
 
 def build_requests(
     model: LanguageModel,
     prompts: Sequence[Prompt],
-    constraints: Sequence[CompiledGrammar | None],
+    constraints: Sequence[Grammar | None],
     how: Rules,
 ) -> list[Request]:
     """One request per prompt and sample, the samples of a prompt next to each other.
@@ -231,9 +256,16 @@ def build_requests(
     if isinstance(how.seeds, tuple) and len(how.seeds) != len(prompts):
         raise ValueError(f"got {len(how.seeds)} seeds for {len(prompts)} prompts; pass one int, or one per prompt")
     prefixes = _prefixes(model, how.prefix, len(prompts))
-    wrong = [token for token in how.stop_ids if not 0 <= token < model.vocabulary.size]
+    stop_ids = tuple(token_id(model, stop) if isinstance(stop, Special) else stop for stop in how.stop_ids)
+    wrong = [token for token in stop_ids if not 0 <= token < model.vocabulary.size]
     if wrong:
         raise ValueError(f"stop token {wrong[0]} is not in the vocabulary of {model.vocabulary.size}")
+    if how.stops and any(isinstance(constraint, StagedGrammar) for constraint in constraints):
+        raise GenerationError(
+            "stop strings do not go with regions of tokens",
+            location="stop",
+            hint="Write the end into the constraint, as Seq(..., Free(until=...))",
+        )
     requests = []
     for at, (prompt, constraint) in enumerate(zip(prompts, constraints, strict=True)):
         tokens = encode_prompt(model, prompt)
@@ -248,7 +280,7 @@ def build_requests(
             how.stops,
             how.include_stop,
             forced_runs=how.drafts,
-            stop_ids=how.stop_ids,
+            stop_ids=stop_ids,
             prefix=prefixes[at],
             min_tokens=how.min_tokens,
             processor=how.processor,

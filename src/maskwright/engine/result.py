@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from maskwright.engine.text import Offsets
+
 if TYPE_CHECKING:
     from maskwright.engine.draw import Draw
     from maskwright.engine.model import LanguageModel
-    from maskwright.engine.row import Row
+    from maskwright.engine.regions import Field, Region
     from maskwright.engine.sampling import Sampling
 
-__all__ = ["Chunk", "FinishReason", "Result", "Stats", "environment", "result_of"]
+__all__ = ["Chunk", "FinishReason", "Result", "Stats", "environment"]
 
 FinishReason = Literal["eos", "stop", "length", "constraint", "cancelled"]
 
@@ -54,8 +55,9 @@ class Result:
 
     Attributes:
         text: the output; without the stop string, unless ``include_stop`` was asked for.
-        value: the text as the constraint's own kind of value (parsed JSON, the chosen item); the text itself where the
-            constraint has none, None where the output is not complete.
+        value: the text as the constraint's own kind of value (parsed JSON, the chosen item); with ``thinking=`` that of
+            the answer; of an output with captures, their values by name; the text itself where the constraint has
+            none, None where the output is not complete.
         tokens: ids that were generated, the EOS, the stop token or the tokens of the stop string included; those of
             ``prefix`` are not among them.
         finish_reason: ``eos`` the model ended it; ``constraint`` nothing else could follow; ``stop`` a stop string
@@ -72,6 +74,8 @@ class Result:
         logprobs: of each token, where ``logprobs=`` asked for them; shorter than `tokens` where the output was
             cancelled before the model read the last ones.
         warnings: what could not be done as asked (``min_tokens`` beyond the longest output, say).
+        regions: the captured parts of the output by name, with ``thinking=`` the ``thinking`` and the ``answer``.
+        trace: what is known of each token, and where in the text it is; for `fields`.
     """
 
     text: str
@@ -85,6 +89,23 @@ class Result:
     manifest: Mapping[str, Any] = field(repr=False)
     logprobs: tuple[Draw, ...] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
+    regions: Mapping[str, Region] = field(default_factory=dict)
+    trace: tuple[tuple[Draw, ...], Offsets] = field(default=((), Offsets()), repr=False)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The values inside a JSON output (with ``thinking=``, inside the answer), by their pointers; ``""`` is all.
+
+        Raises:
+            ValueError: the output is no complete JSON.
+        """
+        from maskwright.engine.regions import fields_of
+
+        draws, offsets = self.trace
+        answer = self.regions.get("answer")
+        if answer is not None:
+            return fields_of(answer.text, answer.start, draws, offsets)
+        return fields_of(self.text, 0, draws, offsets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,53 +150,3 @@ def environment(model: LanguageModel, sampling: Sampling) -> dict[str, Any]:
         },
         "sampling": sampling.as_dict(),
     }
-
-
-def result_of(row: Row, manifest: Mapping[str, Any], details: bool = False) -> Result:
-    """What a row has generated, with the value still the text.
-
-    Args:
-        row: ended.
-        manifest: of :func:`environment`.
-        details: whether the result tells about each token.
-    """
-    text, request = row.final_text, row.request
-    grammar = request.constraint
-    return Result(
-        text=text,
-        value=text if row.valid else None,
-        tokens=list(row.tokens),
-        finish_reason=row.finish_reason or "cancelled",
-        valid=row.valid,
-        logprob=math.fsum(draw.logprob for draw in row.draws),
-        log_weight=math.fsum(draw.kept for draw in row.draws),
-        stats=_stats(row),
-        manifest={
-            **manifest,
-            "seed": request.stream.seed,
-            "request": request.stream.request,
-            "max_tokens": request.max_tokens,
-            "min_tokens": request.min_tokens,
-            "stop": [*request.stops, *request.stop_ids],
-            "prefix": list(request.prefix),
-            "constraint": grammar and grammar.constraint.fingerprint(),
-        },
-        logprobs=tuple(row.draws) if details else None,
-        warnings=tuple(row.warnings),
-    )
-
-
-def _stats(row: Row) -> Stats:
-    count, seconds = len(row.tokens), row.ended - row.started
-    return Stats(
-        prompt_tokens=len(row.request.prompt),
-        model_calls=row.model_calls,
-        drafted=row.drafted,
-        accepted=row.accepted,
-        mask_seconds=row.mask_seconds,
-        first_token_seconds=row.first - row.started if count else None,
-        seconds=seconds,
-        token_seconds=(row.ended - row.first) / (count - 1) if count > 1 else None,
-        cached_tokens=row.cached_tokens,
-        tokens_per_second=count / seconds if count and seconds > 0 else None,
-    )
