@@ -196,7 +196,9 @@ def encode_prompt(model: LanguageModel, prompt: Prompt) -> tuple[int, ...]:
 
 
 def compile_for(
-    model: LanguageModel, constraint: Constraint | CompiledGrammar | StagedGrammar | None, thinking: Thinking | None = None
+    model: LanguageModel,
+    constraint: Constraint | CompiledGrammar | StagedGrammar | None,
+    thinking: Thinking | None = None,
 ) -> Grammar | None:
     """The constraint compiled for the model's vocabulary (from the cache where it was before).
 
