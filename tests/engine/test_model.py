@@ -368,3 +368,27 @@ def test_the_packaged_model_equals_transformers(packaged: NativeModel) -> None:
     mask = torch.ones(1, len(prompt))
     output = model.generate(torch.tensor([prompt]), attention_mask=mask, do_sample=False, max_new_tokens=20)
     assert output[0, len(prompt) :].tolist() == tokens
+
+
+def test_int8_is_close_and_named(tiny_file: Path) -> None:
+    exact, rounded = load_model(tiny_file), load_model(tiny_file, dtype="int8")
+    assert rounded.name == "tiny (int8)"
+    for count in (3, 40):  # the kernel for few rows, and the product for many
+        tokens = [[(7 * i) % 250 for i in range(count)]]
+        logits = [model.forward_all(tokens, model.new_cache(1))[0] for model in (exact, rounded)]
+        assert logits[1].dtype == torch.float32
+        assert 0 < (logits[0] - logits[1]).abs().max() < 0.3
+    with pytest.raises(MaskwrightError, match="int8 weights are for the CPU"):
+        load_model(tiny_file, dtype="int8", device="meta")
+    with pytest.raises(MaskwrightError, match="int8 is for GGUF files"):
+        load_model("some/directory", dtype="int8")
+
+
+def test_products_of_two_or_three_rows_are_those_of_one(tiny_file: Path) -> None:
+    from maskwright.engine.matrices import multiply
+
+    states, weight = torch.randn(5, 24), torch.randn(31, 24)
+    for count in range(1, 6):
+        found = multiply(states[:count], weight)
+        assert found.shape == (count, 31)
+        assert torch.allclose(found, states[:count] @ weight.T, atol=1e-5)

@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from maskwright.engine.llama_attention import Attention, Piece, rows_that_end, waves
 from maskwright.engine.llama_cache import LlamaCache
+from maskwright.engine.matrices import Int8Matrix, Matrix, multiply
 from maskwright.engine.model import check_extension
 from maskwright.engine.trees import check_parents
 
@@ -54,11 +55,11 @@ class LlamaConfig:
 @dataclass(frozen=True)
 class _Layer:
     attention_norm: Tensor  # (E,)
-    qkv: Tensor  # ((H + 2K) D, E)
-    output: Tensor  # (E, H D)
+    qkv: Matrix  # ((H + 2K) D, E)
+    output: Matrix  # (E, H D)
     ffn_norm: Tensor  # (E,)
-    gate_up: Tensor  # (2F, E)
-    down: Tensor  # (E, F)
+    gate_up: Matrix  # (2F, E)
+    down: Matrix  # (E, F)
 
 
 class Llama:
@@ -67,14 +68,17 @@ class Llama:
     Args:
         config: the sizes.
         weights: the tensors of :func:`join_weights`.
+        int8: round the matrices to 8 bits per weight (from float32 weights, on a CPU).
     """
 
-    def __init__(self, config: LlamaConfig, weights: Mapping[str, Tensor]) -> None:
+    def __init__(self, config: LlamaConfig, weights: Mapping[str, Tensor], int8: bool = False) -> None:
         self.config = config
+        self.int8 = int8
         self.embedding = weights["token_embd.weight"]
-        self.head = self.embedding if config.tied else weights["output.weight"]
+        head = self.embedding if config.tied else weights["output.weight"]
+        self.head: Matrix = Int8Matrix(head) if int8 else head
         self.final_norm = weights["output_norm.weight"]
-        self.layers = [_layer(weights, index) for index in range(config.block_count)]
+        self.layers = [_layer(weights, index, int8) for index in range(config.block_count)]
         self.dtype = self.embedding.dtype
         self.device = self.embedding.device
         pairs = torch.arange(0, config.head_size, 2, dtype=torch.float64) / config.head_size
@@ -114,8 +118,8 @@ class Llama:
             raise
         hidden = self._norm(torch.cat(wanted), self.final_norm)
         if not every:
-            return [functional.linear(hidden, self.head).float()]
-        return [functional.linear(part, self.head).float() for part in torch.split(hidden, counts)]
+            return [multiply(hidden, self.head).float()]
+        return [multiply(part, self.head).float() for part in torch.split(hidden, counts)]
 
     @torch.no_grad()
     def forward_tree(
@@ -137,7 +141,7 @@ class Llama:
         wave = [Piece(row, 0, count) for row, count in enumerate(counts)]
         hidden = self._norm(self._run_wave(wave, tokens, cache, parents), self.final_norm)
         cache.held = list(before)
-        return [functional.linear(part, self.head).float() for part in torch.split(hidden, counts)]
+        return [multiply(part, self.head).float() for part in torch.split(hidden, counts)]
 
     def _run_wave(
         self,
@@ -153,12 +157,12 @@ class Llama:
         hidden = self.embedding[torch.tensor(ids, device=self.device)]
         for index, layer in enumerate(self.layers):
             states = self._norm(hidden, layer.attention_norm)
-            queries, keys, values = self._project(functional.linear(states, layer.qkv), rotation)
+            queries, keys, values = self._project(multiply(states, layer.qkv), rotation)
             mixed = attention.attend(index, queries, keys, values)
-            hidden = hidden + functional.linear(mixed, layer.output)
-            states = functional.linear(self._norm(hidden, layer.ffn_norm), layer.gate_up)
+            hidden = hidden + multiply(mixed, layer.output)
+            states = multiply(self._norm(hidden, layer.ffn_norm), layer.gate_up)
             gate, up = states.chunk(2, dim=-1)
-            hidden = hidden + functional.linear(functional.silu(gate) * up, layer.down)
+            hidden = hidden + multiply(functional.silu(gate) * up, layer.down)
         attention.commit()
         return hidden
 
@@ -227,5 +231,6 @@ _JOINED: Final = {
 }
 
 
-def _layer(weights: Mapping[str, Tensor], block: int) -> _Layer:
-    return _Layer(*(weights[f"blk.{block}.{name}.weight"] for name in _JOINED))
+def _layer(weights: Mapping[str, Tensor], block: int, int8: bool) -> _Layer:
+    tensors = (weights[f"blk.{block}.{name}.weight"] for name in _JOINED)
+    return _Layer(*(Int8Matrix(each) if int8 and each.dim() == 2 else each for each in tensors))  # type: ignore[arg-type]

