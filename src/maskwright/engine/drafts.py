@@ -6,7 +6,9 @@ changes an output.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,8 +35,7 @@ def drafter_for(model: LanguageModel) -> Callable[[Row], Sequence[int]]:
 class Spans:
     """Drafts the bytes that must follow.
 
-    Where white space may or may not come before a byte that must, it is guessed to come as it did the last time after
-    the same byte of this output.
+    Where white space may or may not come before a byte that must, it is guessed from how this output is set so far.
 
     Args:
         model: whose tokenizer cuts the text.
@@ -47,7 +48,8 @@ class Spans:
 
     def __call__(self, row: Row) -> Sequence[int]:
         """The tokens that are likely to come next; none where the constraint leaves much open."""
-        if row.matcher is None or row.mask is None or _count(row.mask) > _FEW:
+        if row.matcher is None or row.mask is None or row.missed or _count(row.mask) > _FEW:
+            row.missed = False  # after a draft of which nothing was right, one step without
             return ()
         text = row.final_text.encode()
         span = self._span(row.matcher.fork(), text)
@@ -69,13 +71,17 @@ class Spans:
         return span
 
     def _guess(self, firsts: set[int], text: bytes) -> bytes | None:
-        solid = [byte for byte in firsts if byte not in _SPACES]
+        solid = bytes(byte for byte in firsts if byte not in _SPACES)
         if len(firsts) == 1:
             return bytes(firsts)
         if len(solid) != 1:
             return None
-        guessed = _space_after(text)
-        return guessed if guessed and guessed[0] in firsts else bytes(solid)
+        style = _space_before(text, solid)
+        typed = text[len(text.rstrip(_SPACES)) :]
+        if style is None:
+            return None
+        follows = style[len(typed) : len(typed) + 1] if style.startswith(typed) else b""
+        return follows if follows and follows[0] in firsts else solid
 
     def _tokens_of(self, span: bytes) -> list[int]:
         found = self._cut.get(span)
@@ -92,19 +98,56 @@ class Spans:
         return found
 
 
-def _space_after(text: bytes) -> bytes:
-    """The one byte of white space to guess after a text: the next of those that followed its last byte before."""
-    solid = text.rstrip(_SPACES)
-    if not solid or solid[-1:] not in b",:{[":
-        return b""
-    typed = text[len(solid) :]
-    before = solid.rfind(solid[-1:], 0, len(solid) - 1)
-    if before < 0:
-        usual = b" " if solid[-1:] in b",:" else b""
-    else:
-        after = solid[before + 1 :]
-        usual = after[: len(after) - len(after.lstrip(_SPACES))]
-    return usual[len(typed) : len(typed) + 1] if usual.startswith(typed) else b""
+@dataclass(slots=True)
+class _Level:
+    """How the members of an open object or array are set: white space after its bracket and around its last comma."""
+
+    opened: bytes | None
+    before: bytes = b""
+    after: bytes | None = None
+
+
+def _space_before(text: bytes, solid: bytes) -> bytes | None:
+    """The white space to guess between a JSON text and the byte that must come; None where nothing tells.
+
+    Members of an object or array are taken to be set like those before, deeper ones to be indented by as much again.
+    """
+    before = text.rstrip(_SPACES)
+    last = before[-1:]
+    levels = _levels(text)
+    indent = levels[0].opened if levels else None
+    unit = len(indent) - 1 if indent is not None and indent.startswith(b"\n") else 0
+    if last == b":":
+        usual = _COLON.findall(before)
+        return usual[-1] if usual else b" "
+    if last == b"," and levels:
+        return levels[-1].opened if levels[-1].after is None else levels[-1].after
+    if last in (b"{", b"["):
+        outer = levels[-2].opened if len(levels) > 1 else None
+        return outer + b" " * unit if outer is not None and outer.startswith(b"\n") else outer
+    if solid in (b"}", b"]") and levels:
+        inner = levels[-1].opened
+        return inner[: len(inner) - unit] if inner is not None and inner.startswith(b"\n") else inner
+    return levels[-1].before if solid == b"," and levels else b""
+
+
+# The white space after a key and its colon.
+_COLON = re.compile(rb'":([ \t\r\n]*)(?=[^ \t\r\n])')
+_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"?|[{[]([ \t\r\n]*)|[]}]|([ \t\r\n]*),([ \t\r\n]*)', re.S)
+
+
+def _levels(text: bytes) -> list[_Level]:
+    """The objects and arrays that are open, the outermost first."""
+    levels: list[_Level] = []
+    for found in _STRUCTURE.finditer(text):
+        more = found.end() < len(text)
+        if found[0][:1] in (b"{", b"["):
+            levels.append(_Level(found[1] if more else None))
+        elif found[0] in (b"}", b"]") and levels:
+            levels.pop()
+        elif found[2] is not None and levels and more:
+            levels[-1].before, levels[-1].after = found[2], found[3]
+    return levels
 
 
 def _count(mask: Words) -> int:

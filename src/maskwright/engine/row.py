@@ -56,6 +56,7 @@ class Row:
         finish_reason: None while the row is running.
         error: why it failed, if it did.
         drafted: tokens appended, or read, without a decode step of their own; `accepted` of them stayed.
+        missed: whether the last draft was wrong from its first token on.
         warnings: what could not be done as asked.
     """
 
@@ -71,6 +72,7 @@ class Row:
         self.matcher: Guide | None = None
         self.mask: Words | None = None
         self.model_calls = self.drafted = self.accepted = self.cached_tokens = 0
+        self.missed = False
         self.warnings: list[str] = []
         self.mask_seconds = 0.0
         self.started, self.first, self.ended = started, started, started
@@ -196,6 +198,7 @@ class Row:
                 break
             agreed += 1
         self.accepted += agreed
+        self.missed = bool(self.draft) and not agreed
         self.draft, self._draft_masks = [], []
         self._force(bias)
         return agreed
