@@ -11,7 +11,7 @@ import torch
 import maskwright as mw
 from maskwright.engine.truncation import entropy, truncate
 
-LENGTH, PROMPT, BATCH = 300, 100, 16
+LENGTH, PROMPT, BATCH = 200, 56, 16  # together what the model was trained on
 
 RULES = {
     "greedy": mw.Sampling(0.0),

@@ -10,10 +10,10 @@ from torch.nn import functional
 import maskwright as mw
 from maskwright.engine.llama import Llama, LlamaConfig
 
-CONTEXT = 128  # of training
+CONTEXT = 256  # of training: beyond it the network is lost
 EOS = len(corpus.CHARACTERS)
 CONFIG = LlamaConfig(
-    vocab_size=EOS + 1, context_length=2048, embedding_length=128, block_count=4, feed_forward_length=320,
+    vocab_size=EOS + 1, context_length=256, embedding_length=128, block_count=4, feed_forward_length=320,
     head_count=4, head_count_kv=4, head_size=32, rope_freq_base=10000.0, rms_epsilon=1e-5, tied=True,
 )  # fmt: skip
 
@@ -69,7 +69,7 @@ def encode(text: str) -> list[int]:
     return [corpus.CHARACTERS.index(c) for c in text]
 
 
-def train(text: str, held_out: str, minutes: float, batch: int = 16) -> dict[str, torch.Tensor]:
+def train(text: str, held_out: str, minutes: float, batch: int = 10) -> dict[str, torch.Tensor]:
     """Trains for so many minutes of wall time; prints the loss in nats per character."""
     torch.manual_seed(0)
     network = Network()

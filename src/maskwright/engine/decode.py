@@ -15,11 +15,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from maskwright.engine.draw import Draw, Seen, draw
+from maskwright.engine.heads import Split
 from maskwright.engine.model import check_context
 from maskwright.engine.request import Request
 from maskwright.engine.row import Expected, Row
@@ -74,6 +75,10 @@ class Decoder:
         self._cancelled = cancelled
         self._drafter = drafter
         self._details = details
+        plain = details is None and not sampling.penalizes and not sampling.lazy_mask
+        splits = plain and getattr(model, "splits_head", False) and all(each.processor is None for each in requests)
+        self._has_states = False  # whether the last forward gave states in place of logits
+        self._split = Split(model, model.vocabulary.size, sampling) if splits else None
 
     def run(self) -> None:
         """Runs all rows to their ends."""
@@ -89,6 +94,8 @@ class Decoder:
             for row in self.rows:
                 if row.running:
                     row.end("cancelled")
+                if self._split is not None:
+                    self._split.settle(row)
 
     def _steps(self, live: list[Row]) -> Iterator[None]:
         if not live or self._cancelled():
@@ -128,10 +135,18 @@ class Decoder:
             if drafting and self._drafter is not None and row.request.forced_runs:
                 row.propose(self._drafter(row))
         new = [[*row.unseen, *row.draft] for row in rows]
+        if self._split is not None:
+            self._has_states = True
+            return self._states(new, cache)
         if all(len(tokens) == 1 for tokens in new):
             logits = self._model.forward(new, cache)
             return [logits[at : at + 1] for at in range(len(rows))]
         return self._model.forward_all(new, cache)
+
+    def _states(self, new: Sequence[Sequence[int]], cache: Cache) -> list[torch.Tensor]:
+        model: Any = self._model
+        states: list[torch.Tensor] = model.forward_states(new, cache)
+        return states
 
     def _advance(self, rows: list[Row], blocks: list[torch.Tensor], cache: Cache) -> None:
         """Draws from the logits that answer the last forward; forgets the drafts that were not kept."""
@@ -139,9 +154,16 @@ class Decoder:
 
         places = [row.expected for row in rows]
         used = [block[: len(here)] for block, here in zip(blocks, places, strict=True)]
-        logits = torch.cat(used)[:, : self._model.vocabulary.size]
+        masks = [place.mask for here in places for place in here]
+        joined, few = torch.cat(used), set[int]()
+        if self._split is not None and self._has_states:
+            logits, few = self._split.logits(joined, masks)
+        else:
+            logits = joined[:, : self._model.vocabulary.size]
         failed = self._process(rows, places, logits)
         draws = self._draw(rows, places, logits)
+        if self._split is not None and few:
+            self._split.postpone(draws, few, joined, masks)
         dropped, begin = [], 0
         for row, here in zip(rows, places, strict=True):
             drafted = len(row.draft)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,9 +23,10 @@ from maskwright.errors import GenerationError
 if TYPE_CHECKING:
     import torch
 
+    from maskwright.engine.heads import Postponed
     from maskwright.engine.rng import Stream
 
-__all__ = ["Alternative", "Draw", "Seen", "draw", "gumbel_max", "mask_logits", "score"]
+__all__ = ["Alternative", "Draw", "Seen", "draw", "gumbel_max", "mask_logits", "measure"]
 
 Seen = Mapping[int, int]
 
@@ -58,6 +59,7 @@ class Draw:
         masked: under the model alone, among the tokens that the mask allows.
         processed: that with which the token was drawn: all rules applied.
         alternatives: the most probable tokens of the model, best first.
+        postponed: what the log-probabilities are to be computed from, while they are not; see `heads`.
     """
 
     token: int
@@ -67,6 +69,7 @@ class Draw:
     masked: float = math.nan
     processed: float = math.nan
     alternatives: tuple[Alternative, ...] = ()
+    postponed: Postponed | None = field(default=None, repr=False, compare=False)
 
 
 def gumbel_max(logits: torch.Tensor, streams: Sequence[Stream], positions: Sequence[int]) -> torch.Tensor:
@@ -124,7 +127,7 @@ def draw(
     final = None if sampling.greedy else truncate(masked, sampling, _after_mask(sampling))
     tokens = masked.argmax(-1) if final is None else gumbel_max(final, streams, positions)
     table = _measure(free, masked if bitmask is not None else None, tokens, temperature)
-    extra = _no_details(tokens) if details is None else _details(logits, bitmask, tokens, final, details)
+    extra = [] if details is None else _details(logits, bitmask, tokens, final, details)
     return [
         _as_draw(row) if math.isfinite(row[1]) and math.isfinite(row[2])
         else _why_not(logits[at], free[at], None if bitmask is None else bitmask[at])
@@ -132,27 +135,16 @@ def draw(
     ]  # fmt: skip
 
 
-def score(
-    logits: torch.Tensor,
-    sampling: Sampling,
-    tokens: Sequence[int],
-    seen: Sequence[Seen] | None = None,
-    details: int | None = None,
+def measure(
+    logits: torch.Tensor, sampling: Sampling, bitmask: torch.Tensor, tokens: Sequence[int]
 ) -> list[Draw]:
-    """What a draw would say of tokens that were the only ones allowed; arguments as for :func:`draw`."""
+    """What :func:`draw` says of tokens that were drawn already, without details; there are no penalties."""
     import torch
 
-    logits = logits.float()
-    free, temperature = _before_mask(logits, sampling, seen)
+    free, temperature = _before_mask(logits.float(), sampling, None)
     chosen = torch.tensor(list(tokens), dtype=torch.int64, device=logits.device)
-    logprob, _ = _measure(free, None, chosen, temperature)
-    extra = _no_details(chosen)
-    if details is not None:
-        extra = _details(logits, None, chosen, None, details)
-        extra[1] = torch.zeros_like(extra[1])  # the only one allowed
-        for at in range(3, len(extra), 3):
-            extra[at + 2] = torch.where(extra[at] == chosen, 0.0, -math.inf)
-    return [_as_draw(row) for row in _read_back(chosen, [logprob, logprob, *extra])]
+    table = _measure(free, mask_logits(free, bitmask), chosen, temperature)
+    return [_as_draw(row) for row in _read_back(chosen, table)]
 
 
 def _before_mask(
@@ -191,10 +183,6 @@ def _measure(
     high = masked.amax(dim=-1).double()
     kept = log_mass(scale(masked, temperature)) + (high - top) / temperature
     return [chosen - total, kept - total]
-
-
-def _no_details(tokens: torch.Tensor) -> list[torch.Tensor]:
-    return []
 
 
 def _details(

@@ -105,6 +105,19 @@ class Llama:
         Returns:
             float32 tensors: one of shape ``(B, width)``, or per row ``(len(tokens[r]), width)``.
         """
+        states = self.read(tokens, cache, every)
+        if not every:
+            return [self.logits(states)]
+        return [self.logits(part) for part in torch.split(states, [len(row) for row in tokens])]
+
+    @torch.no_grad()
+    def logits(self, states: Tensor) -> Tensor:
+        """The head: float32 ``(n, width)`` from the states ``(n, E)`` of :meth:`read`."""
+        return multiply(states, self.head).float()
+
+    @torch.no_grad()
+    def read(self, tokens: Sequence[Sequence[int]], cache: LlamaCache, every: bool) -> Tensor:
+        """:meth:`forward` without the head: the states after every new token, or the last of each row, ``(n, E)``."""
         check_extension(tokens, cache.held, self.config.context_length, self.embedding.shape[0])
         counts = [len(row) for row in tokens]
         wanted: list[Tensor] = []
@@ -116,10 +129,7 @@ class Llama:
         except BaseException:  # an interrupt too must not leave a row half extended
             cache.truncate(before)
             raise
-        hidden = self._norm(torch.cat(wanted), self.final_norm)
-        if not every:
-            return [multiply(hidden, self.head).float()]
-        return [multiply(part, self.head).float() for part in torch.split(hidden, counts)]
+        return self._norm(torch.cat(wanted), self.final_norm)
 
     @torch.no_grad()
     def forward_tree(
@@ -139,9 +149,9 @@ class Llama:
         check_parents(tokens, parents)
         counts, before = [len(row) for row in tokens], cache.lengths
         wave = [Piece(row, 0, count) for row, count in enumerate(counts)]
-        hidden = self._norm(self._run_wave(wave, tokens, cache, parents), self.final_norm)
+        states = self._norm(self._run_wave(wave, tokens, cache, parents), self.final_norm)
         cache.held = list(before)
-        return [multiply(part, self.head).float() for part in torch.split(hidden, counts)]
+        return [self.logits(part) for part in torch.split(states, counts)]
 
     def _run_wave(
         self,

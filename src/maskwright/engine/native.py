@@ -100,6 +100,24 @@ class NativeModel:
         """See :meth:`maskwright.engine.model.LanguageModel.forward_all`."""
         return self.network.forward(tokens, _own(cache), every=True)
 
+    @property
+    def splits_head(self) -> bool:
+        """Whether states and head can be had apart (:mod:`maskwright.engine.heads`): with weights of float32."""
+        return isinstance(self.network.head, torch.Tensor) and self.network.head.dtype == torch.float32
+
+    def forward_states(self, tokens: Sequence[Sequence[int]], cache: Cache) -> list[Tensor]:
+        """As `forward_all`, with states of ``(len(tokens[r]), E)`` instead of logits."""
+        states = self.network.read(tokens, _own(cache), True)
+        return list(torch.split(states, [len(row) for row in tokens]))
+
+    def logits_of(self, states: Tensor, ids: Tensor | None = None) -> Tensor:
+        """Logits ``(n, V)`` of all tokens, or ``(n, len(ids))`` of some, from states ``(n, E)``."""
+        if ids is None:
+            return self.network.logits(states)
+        head = self.network.head
+        assert isinstance(head, torch.Tensor)
+        return states @ head[ids].T
+
     def forward_tree(
         self, tokens: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: Cache
     ) -> list[Tensor]:
