@@ -125,6 +125,44 @@ def test_R34_wrong_drafts_change_nothing() -> None:
     assert other.stats.drafted > other.stats.accepted
 
 
+@pytest.mark.parametrize("drafts", [True, False])
+def test_R26_a_step_computes_one_mask_for_each_place(drafts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Milliseconds are measured in tests/bench; here is counted what they are spent on."""
+    from maskwright.engine.row import Row
+
+    model, constraint = Wordy(), mw.JsonSchema(KEYED)
+    grammar = mw.compile(constraint, model.vocabulary)
+    calls: list[int | None] = []
+
+    class Counted:
+        constraint = grammar.constraint
+
+        def __init__(self, inner: Any = None) -> None:
+            self.inner = inner or grammar.matcher()
+
+        def matcher(self) -> Any:
+            return Counted()
+
+        def fork(self) -> Any:
+            return Counted(self.inner.fork())
+
+        def fill_mask(self, row: Any, max_tokens: int | None = None) -> None:
+            calls.append(max_tokens)
+            self.inner.fill_mask(row, max_tokens)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+    start = Row._start
+    monkeypatch.setattr(Row, "_start", lambda row: setattr(row, "matcher", Counted()) or start(row))
+    result = mw.generate(model, "p", constraint, seed=1, max_tokens=90, drafts=drafts)
+    assert result.valid
+    assert len(result.tokens) > 20
+    # One for each token and the first, one for each token of a draft, one more where only EOS is left.
+    assert len(result.tokens) <= len(calls) <= len(result.tokens) + result.stats.drafted + 2
+    assert result.stats.mask_seconds > 0
+
+
 GOLDEN = Path(__file__).with_name("golden_texts.json")
 
 
