@@ -215,6 +215,7 @@ def test_budgets_are_checked_for_all_before_any_runs() -> None:
         ({"stop": ""}, ValueError, "stop string is empty"),
         ({"stop": ["a", 3.5]}, TypeError, "a stop is 3.5"),
         ({"stop": 10**6}, ValueError, "stop token 1000000"),
+        ({"sampling": mw.Sampling(logit_bias={10**6: 1.0})}, ValueError, "logit_bias names token 1000000"),
         ({"min_tokens": -1}, ValueError, "min_tokens is -1"),
         ({"logprobs": -1}, ValueError, "logprobs is -1"),
         ({"processor": 3}, TypeError, "processor is 3"),

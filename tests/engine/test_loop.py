@@ -107,6 +107,23 @@ def test_R34_drafted_samples_follow_the_masked_law() -> None:
     assert p_value(counts, forced) < 1e-6
 
 
+def test_R34_drafts_know_of_least_lengths_and_stop_tokens() -> None:
+    model = Wordy(scale=0.5)
+    model.bias[[EOS, STOP, ord("#")]] = 2.0
+    pattern = mw.Regex(r'(\{"the ab": [a-c]\})+')
+    ends = set()
+    for seed in range(40):
+        one, other = (
+            mw.generate(model, "p", pattern, seed=seed, min_tokens=9, stop=[ord("#")], max_tokens=60, drafts=drafts)
+            for drafts in (True, False)
+        )
+        assert (one.tokens, one.finish_reason, one.warnings) == (other.tokens, other.finish_reason, other.warnings)
+        assert len(one.tokens) > 9
+        assert one.stats.drafted > 0
+        ends.add(one.finish_reason)
+    assert {"eos", "stop"} <= ends
+
+
 def test_R34_wrong_drafts_change_nothing() -> None:
     from maskwright.engine import drafts as module
 

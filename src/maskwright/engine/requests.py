@@ -259,6 +259,9 @@ def build_requests(
         raise ValueError(f"got {len(how.seeds)} seeds for {len(prompts)} prompts; pass one int, or one per prompt")
     prefixes = _prefixes(model, how.prefix, len(prompts))
     stop_ids = tuple(token_id(model, stop) if isinstance(stop, Special) else stop for stop in how.stop_ids)
+    unknown = [token for token in how.sampling.logit_bias if token >= model.vocabulary.size]
+    if unknown:
+        raise ValueError(f"logit_bias names token {unknown[0]}; the vocabulary has {model.vocabulary.size}")
     wrong = [token for token in stop_ids if not 0 <= token < model.vocabulary.size]
     if wrong:
         raise ValueError(f"stop token {wrong[0]} is not in the vocabulary of {model.vocabulary.size}")

@@ -142,10 +142,8 @@ class Row:
             mask = self._draft_masks[-1] if self._draft_masks else self.mask
             if mask is None or left < 2 or token in self._eos_ids or not _has(mask, token) or not guide.accept(token):
                 break
-            after = np.zeros_like(self._eos)
-            guide.fill_mask(after, left)
             self.draft.append(token)
-            self._draft_masks.append(after)
+            self._draft_masks.append(self._mask_of(guide, left)[0])
         self.drafted += len(self.draft)
 
     @property
@@ -304,23 +302,25 @@ class Row:
 
     def _fill_mask(self, guide: Guide, left: int) -> bool:
         """Computes the mask; whether it holds nothing but EOS."""
-        self.mask = np.zeros_like(self._eos)
-        guide.fill_mask(self.mask, left)
-        others = self.mask & ~self._eos
-        self._may_end = bool((self.mask & self._eos).any())
-        if self._may_end and not others.any():
+        self.mask, self._may_end, ends = self._mask_of(guide, left)
+        if ends:
             free = np.zeros_like(self.mask)
             guide.fill_mask(free)
             self._last_for_budget = bool((free & ~self._eos).any())
             if self._last_for_budget and len(self.tokens) < self.request.min_tokens:
                 self._warn_of_min_tokens()
-            self.mask |= self._stop_bits
-            return True
-        if self._may_end and len(self.tokens) < self.request.min_tokens:
-            self.mask, self._may_end = others, False
-        elif self._may_end:
-            self.mask |= self._stop_bits
-        return False
+        return ends
+
+    def _mask_of(self, guide: Guide, left: int) -> tuple[Words, bool, bool]:
+        """The mask of a place with so many tokens left, whether the output may end there, and whether it must."""
+        mask = np.zeros_like(self._eos)
+        guide.fill_mask(mask, left)
+        others = mask & ~self._eos
+        if not (mask & self._eos).any():
+            return mask, False, False
+        if others.any() and self.request.max_tokens - left < self.request.min_tokens:
+            return others, False, False
+        return mask | self._stop_bits, True, not others.any()
 
     def _prepare_free(self, left: int) -> None:
         if left == 0:

@@ -26,7 +26,7 @@ class DeadConstraintError(GenerationError):
 
 
 class BiasError(GenerationError):
-    """Logit bias (or a processor) forbids every token that the mask allows."""
+    """Logit bias forbids every token that the mask allows."""
 
 
 class NonFiniteLogitsError(GenerationError):
