@@ -224,6 +224,15 @@ def test_R23_special_tokens_come_only_where_they_are_asked_for(special: Any) -> 
         assert result.text.endswith("done")
 
 
+def test_stop_tokens_may_be_named(special: Any) -> None:
+    bias = mw.Sampling(logit_bias={USER: 6.0})
+    found = mw.generate(special, "p", seed=1, sampling=bias, stop=mw.Special("<|user|>"), max_tokens=60)
+    assert (found.finish_reason, found.tokens[-1]) == ("stop", USER)
+    assert USER not in found.tokens[:-1]
+    with pytest.raises(mw.ConstraintError, match="has no token '<stop>'"):
+        mw.generate(special, "p", stop=[mw.Special("<stop>")])
+
+
 def test_a_region_that_is_too_short_is_refused(special: Any) -> None:
     with pytest.raises(mw.ConstraintError, match=r"takes 4.*max_tokens=4"):
         mw.generate(special, "p", mw.Seq(mw.Free(until="stop", max_tokens=3), "x"))
