@@ -46,7 +46,7 @@ class Wordy(ToyModel):
 def test_R34_drafts_change_nothing_but_the_number_of_calls(whitespace: Any, sampling: mw.Sampling) -> None:
     constraint = mw.JsonSchema(KEYED, whitespace=whitespace)
     saved = tokens = 0
-    for seed in range(12):
+    for seed in range(5):
         model = Wordy(seed=seed)
         one, other = (
             mw.generate(model, "p", constraint, sampling=sampling, seed=seed, drafts=drafts, max_tokens=120, logprobs=2)
@@ -112,7 +112,7 @@ def test_R34_drafts_know_of_least_lengths_and_stop_tokens() -> None:
     model.bias[[EOS, STOP, ord("#")]] = 2.0
     pattern = mw.Regex(r'(\{"the ab": [a-c]\})+')
     ends = set()
-    for seed in range(40):
+    for seed in range(15):
         one, other = (
             mw.generate(model, "p", pattern, seed=seed, min_tokens=9, stop=[ord("#")], max_tokens=60, drafts=drafts)
             for drafts in (True, False)
