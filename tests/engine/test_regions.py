@@ -224,6 +224,46 @@ def test_R23_special_tokens_come_only_where_they_are_asked_for(special: Any) -> 
         assert result.text.endswith("done")
 
 
+def random_part(random_: random.Random, depth: int) -> Any:
+    """Some composite; those of tokens among them."""
+    kinds = ["text", "regex", "choice", "free", "special", *(["seq", "alt", "capture"] * (depth > 0))]
+    kind = random_.choice(kinds)
+    if kind == "free":
+        return mw.Free(random_.choice(["!", "the", mw.Special("<|user|>")]), random_.choice([None, 4, 9]))
+    if kind in ("seq", "alt"):
+        parts = [random_part(random_, depth - 1) for _ in range(random_.randint(1, 3))]
+        return mw.Seq(*parts) if kind == "seq" else mw.Alt(*parts)
+    if kind == "capture":
+        return mw.Capture(random_.choice("xyz"), random_part(random_, depth - 1))
+    return {
+        "text": random_.choice(["the ", "é", "12"]),
+        "regex": mw.Regex(random_.choice(["[ab]{1,4}", "x*", r"\d+\.\d"])),
+        "choice": mw.Choice(["yes", "no", "not"]),
+        "special": mw.Special("<|assistant|>"),
+    }[kind]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_R20_R22_random_parts_end_complete_within_any_budget(special: Any, seed: int) -> None:
+    from maskwright.engine.requests import compile_for
+
+    random_ = random.Random(seed)
+    for _ in range(5):
+        constraint = mw.Seq(random_part(random_, 3), random_part(random_, 2))
+        grammar: Any = compile_for(special, constraint)
+        least = grammar.matcher().min_tokens_to_accept() + 1
+        for budget in (least, least + 1, least + 12):
+            result = mw.generate(special, "p", constraint, seed=seed, max_tokens=budget, logprobs=0)
+            assert result.valid
+            assert len(result.tokens) <= budget
+            guide = grammar.matcher()
+            for token in result.tokens:
+                assert guide.accept(token)
+            assert guide.is_accepting or guide.is_finished
+            for region in result.regions.values():
+                assert result.text[region.start :].startswith(region.text)
+
+
 def test_stop_tokens_may_be_named(special: Any) -> None:
     bias = mw.Sampling(logit_bias={USER: 6.0})
     found = mw.generate(special, "p", seed=1, sampling=bias, stop=mw.Special("<|user|>"), max_tokens=60)
@@ -240,6 +280,8 @@ def test_a_region_that_is_too_short_is_refused(special: Any) -> None:
         mw.generate(special, "p", mw.Seq(mw.Free(until="stop", max_tokens=30), "end"), max_tokens=7)
     with pytest.raises(mw.ConstraintError, match="has no token '<think>'"):
         mw.generate(special, "p", mw.Seq(mw.Special("<think>")))
+    with pytest.raises(mw.ConstraintError, match="is an EOS token"):
+        mw.generate(special, "p", mw.Seq(mw.Free(until=mw.Special("<|end|>")), "x"))
     with pytest.raises(mw.GenerationError, match="stop strings do not go with regions"):
         mw.generate(special, "p", mw.Seq(mw.Special("<|user|>"), "x"), stop="x")
 
