@@ -22,6 +22,7 @@
 #include "machines/joint_object.h"
 #include "machines/key.h"
 #include "machines/object.h"
+#include "machines/sequence.h"
 #include "machines/string.h"
 #include "matcher.h"
 
@@ -500,6 +501,9 @@ void bind_program(nb::module_& m) {
         if (max > most) max = -1;
         if (min > most) throw nb::value_error("minimum number of items too large");
         define(p, node, std::make_unique<mw::ArrayMachine>(children_of(p, prefix, false), child_of(p, items, true), static_cast<uint64_t>(min), max < 0 ? mw::ArrayMachine::kNoMax : static_cast<uint64_t>(max), p.program->whitespace()), mw::ArrayMachine::start());
+      })
+      .def("define_sequence", [](PyProgram& p, int64_t node, const std::vector<int64_t>& parts) {
+        define(p, node, std::make_unique<mw::SequenceMachine>(children_of(p, parts, false)), mw::SequenceMachine::start());
       })
       .def("define_union", [](PyProgram& p, int64_t node, const std::vector<int64_t>& members) {
         const mw::NodeId n = child_of(p, node, false);

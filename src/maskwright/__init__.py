@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from maskwright.grammar.json_schema import JsonSchema
     from maskwright.grammar.plan import CompileLimits
     from maskwright.grammar.regex import Regex
+    from maskwright.grammar.regions import Alt, Capture, Free, Seq, Special, Thinking
     from maskwright.logits import LogitsProcessor
     from maskwright.masks import allocate_bitmask, apply_bitmask, apply_bitmask_, fill_bitmask
     from maskwright.matcher import Matcher
@@ -71,6 +72,13 @@ __all__ = [
     "JsonSchema",
     "Regex",
     "Choice",
+    # outputs of several parts
+    "Seq",
+    "Alt",
+    "Free",
+    "Capture",
+    "Special",
+    "Thinking",
     # masks
     "Vocabulary",
     "compile",
@@ -119,6 +127,12 @@ _LAZY = {
     "JsonSchema": "grammar.json_schema",
     "Regex": "grammar.regex",
     "Choice": "grammar.choice",
+    "Seq": "grammar.regions",
+    "Alt": "grammar.regions",
+    "Free": "grammar.regions",
+    "Capture": "grammar.regions",
+    "Special": "grammar.regions",
+    "Thinking": "grammar.regions",
     "Vocabulary": "vocabulary",
     "compile": "compiler",
     "compile_many": "compilation",

@@ -11,13 +11,25 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
-from maskwright.engine.batch import Outcome, outcome, run_requests
-from maskwright.engine.decode import Decoder
+from maskwright.engine.batch import decoder_for, run_requests
+from maskwright.engine.outcome import Outcome, outcome
 from maskwright.engine.progress import Progress
-from maskwright.engine.requests import Prompt, Rules, build_requests, compile_for, is_one_prompt, rules
+from maskwright.engine.request import Grammar, Processor
+from maskwright.engine.requests import (
+    Prefix,
+    Prompt,
+    Rules,
+    Seed,
+    Stop,
+    build_requests,
+    compile_for,
+    is_one_prompt,
+    rules,
+)
 from maskwright.engine.result import Chunk, environment
 from maskwright.engine.sampling import Sampling
 from maskwright.errors import GenerationError
+from maskwright.grammar.regions import Thinking
 
 if TYPE_CHECKING:
     import re
@@ -25,6 +37,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from maskwright.compiler import CompiledGrammar
+    from maskwright.engine.decode import Decoder
     from maskwright.engine.model import LanguageModel
     from maskwright.grammar.plan import Cancel, Constraint
 
@@ -49,11 +62,17 @@ class Options(TypedDict, total=False):
     strategy: Literal["sample", "greedy"] | None
     n: int
     max_tokens: int | None
-    stop: str | Sequence[str]
+    stop: Stop
     include_stop: bool
-    seed: int | Sequence[int] | None
+    seed: Seed | None
     batch_size: int
     cancel: Cancel | None
+    min_tokens: int
+    prefix: Prefix
+    processor: Processor | None
+    logprobs: int | None
+    drafts: bool
+    thinking: Thinking | None
 
 
 def generate(
@@ -76,13 +95,22 @@ def generate(
             - ``n``: outputs per prompt, 1 by default.
             - ``max_tokens``: the most tokens of an output, EOS included; by default 512 or what the context leaves.
               With a constraint every output is complete within it, or the call raises before any forward.
-            - ``stop``: a string, or some, that end an output; with a constraint, only where what is then left of the
-              text is complete.
+            - ``stop``: a string or the id of a token, or some, that end an output; with a constraint, only where what
+              is then left of the text is complete.
             - ``include_stop``: whether the text keeps the stop string; False by default.
-            - ``seed``: makes draws repeatable, whatever else is in the batch: one int, or one per prompt. Prompt
-              ``i`` of a list draws from stream ``i`` of a single seed. Manifests record it, also where none is given.
+            - ``seed``: makes draws repeatable, whatever else is in the batch: one int, or one per prompt, or a
+              ``torch.Generator``, which gives one and moves on. Prompt ``i`` of a list draws from stream ``i`` of a
+              single seed. Manifests record it, also where none is given.
             - ``batch_size``: the most rows that share a forward, 32 by default.
             - ``cancel``: asked before every step (a ``threading.Event``, say); outputs then end as they are.
+            - ``min_tokens``: before so many tokens an output does not end where it can go on.
+            - ``prefix``: what the output begins with: a text, or a Result that was cut, which is then continued as if
+              it had not been; one for all prompts or one for each. It must obey the constraint and is part of the text.
+            - ``processor``: a function of the tokens of an output so far and the logits of the next, shape ``(V,)``,
+              that gives the logits to use, before anything else. What it raises ends its own output alone.
+            - ``logprobs``: results tell about each token (``Result.logprobs``), with so many alternatives.
+            - ``thinking``: reasoning before the output, ``Thinking(end=...)``; the value is that of what follows.
+            - ``drafts``: False gives every token a decode step of its own. The output is the same.
 
     Returns:
         A :class:`Result` for one prompt; a list for a list; a list of ``n`` in its place where ``n > 1``.
@@ -107,19 +135,21 @@ def _outcomes(
     """Runs a call; also tells its rules and whether it had one prompt."""
     how, one = rules(**options), is_one_prompt(prompt)
     prompts = cast("Sequence[Prompt]", [prompt] if one else prompt)
-    requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts)), how)
+    requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts), how.thinking), how)
     return how, one, run_requests(model, requests, how, retries)
 
 
-def _compiled(model: LanguageModel, constraint: Any, one: bool, count: int) -> list[CompiledGrammar | None]:
+def _compiled(
+    model: LanguageModel, constraint: Any, one: bool, count: int, thinking: Thinking | None
+) -> list[Grammar | None]:
     """A compiled constraint for each prompt."""
     if not isinstance(constraint, list | tuple):
-        return [compile_for(model, constraint)] * count
+        return [compile_for(model, constraint, thinking)] * count
     if one:
         raise TypeError("a list of constraints needs a list of prompts")
     if len(constraint) != count:
         raise ValueError(f"got {len(constraint)} constraints for {count} prompts; pass one, or one per prompt")
-    return [compile_for(model, each) for each in constraint]
+    return [compile_for(model, each, thinking) for each in constraint]
 
 
 def _shaped(items: list[T], one: bool, n: int) -> T | list[T] | list[list[T]]:
@@ -167,9 +197,9 @@ def stream(
     how = rules(**options)
     if how.n != 1:
         raise ValueError(f"n is {how.n}; stream gives one output")
-    requests = build_requests(model, [prompt], [compile_for(model, constraint)], how)
+    requests = build_requests(model, [prompt], [compile_for(model, constraint, how.thinking)], how)
     progress = Progress(requests[0].constraint, partial_strings)
-    return _chunks(model, Decoder(model, requests, how.sampling, how.cancelled), how, progress)
+    return _chunks(model, decoder_for(model, requests, how, how.sampling), how, progress)
 
 
 def _chunks(model: LanguageModel, decoder: Decoder, how: Rules, progress: Progress) -> Iterator[Chunk]:
@@ -179,7 +209,7 @@ def _chunks(model: LanguageModel, decoder: Decoder, how: Rules, progress: Progre
         if count:
             yield Chunk(text, row.tokens[sent : sent + count], *progress.push(text))
             sent += count
-    out = outcome(row, environment(model, how.sampling))
+    out = outcome(row, environment(model, how.sampling), how)
     if out.error is not None:
         raise _with_results(out.error, out, [out])
     result = out.result

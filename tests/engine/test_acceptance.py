@@ -3,6 +3,7 @@
 import datetime
 import importlib.util
 import json
+import random
 import re
 import uuid
 from typing import Any
@@ -41,6 +42,53 @@ def check(name: str, result: mw.Result) -> None:
         value = json.loads(result.text)
         assert value == result.value
         jsonschema.validate(value, SCHEMAS[name], jsonschema.Draft202012Validator, format_checker=FORMATS)
+
+
+def random_rules(random_: random.Random) -> mw.Sampling:
+    """A temperature from 0 to 2, and some of all the other rules."""
+
+    def some(value: float, off: float) -> float:
+        return value if random_.random() < 0.3 else off
+
+    return mw.Sampling(
+        temperature=random_.choice([0.0, 0.3, 1.0, 1.5, 2.0]),
+        top_k=int(some(random_.choice([1, 3, 50]), 0)),
+        top_p=some(random_.uniform(0.05, 1.0), 1.0),
+        min_p=some(random_.uniform(0.0, 0.5), 0.0),
+        typical_p=some(random_.uniform(0.05, 1.0), 1.0),
+        eta=some(random_.uniform(0.0, 0.3), 0.0),
+        epsilon=some(random_.uniform(0.0, 0.3), 0.0),
+        repetition_penalty=some(random_.uniform(0.5, 2.0), 1.0),
+        frequency_penalty=some(random_.uniform(-1.0, 1.0), 0.0),
+        presence_penalty=some(random_.uniform(-1.0, 1.0), 0.0),
+        penalty_scope=random_.choice(["output", "all"]),
+        penalty_space=random_.choice(["logit", "logprob"]),
+        logit_bias={random_.randrange(256): random_.uniform(-5, 5)},
+    )
+
+
+@pytest.mark.parametrize("runs", [20, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
+def test_R20_R22_random_constraints_rules_and_seeds_end_valid_within_their_budgets(runs: int) -> None:
+    """Every output finished and valid, whatever the rules; no exception."""
+    model, random_ = mw.TransformersModel(*tiny_llama(seed=1), name="tiny"), random.Random(0)
+    names, reasons = [*SCHEMAS, *REGEXES], set()
+    for begin in range(0, runs, 20):
+        asked = [random_.choice(names) for _ in range(20)]
+        constraints = [mw.Regex(REGEXES[name]) if name in REGEXES else mw.JsonSchema(SCHEMAS[name]) for name in asked]
+        results = mw.generate(
+            model,
+            [f"prompt {random_.randrange(9)}" for _ in asked],
+            constraints,
+            sampling=random_rules(random_),
+            seed=list(range(begin, begin + 20)),
+            max_tokens=BUDGET,
+            drafts=random_.random() < 0.7,
+            batch_size=random_.choice([3, 20]),
+        )
+        for name, result in zip(asked, results, strict=True):
+            check(name, result)
+            reasons.add(result.finish_reason)
+    assert len(reasons) > 1
 
 
 def generate(model: Any, rounds: int, chat: bool) -> None:

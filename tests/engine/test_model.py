@@ -18,7 +18,8 @@ from engine.cache_laws import check_random_operations
 from engine.gguf_files import float_tensor, gguf_bytes, tiny_llama, tiny_llama_bytes
 from maskwright import GenerationError, MaskwrightError
 from maskwright.engine import load, weights
-from maskwright.engine.llama import Llama, LlamaConfig, _waves, interleave_rotary, separate_rotary
+from maskwright.engine.llama import Llama, LlamaConfig, interleave_rotary, separate_rotary
+from maskwright.engine.llama_attention import waves
 from maskwright.engine.load import load_model, load_transformers
 from maskwright.engine.model import LanguageModel
 from maskwright.engine.native import NativeModel
@@ -101,8 +102,8 @@ def test_prompts_longer_than_a_wave_equal_one_token_at_a_time(tiny_file: Path, m
     ],
 )
 def test_waves(counts: list[int], budget: int, expected: list[list[tuple[int, int, int]]]) -> None:
-    waves = [[(piece.row, piece.first, piece.count) for piece in wave] for wave in _waves(counts, budget)]
-    assert waves == expected
+    found = [[(piece.row, piece.first, piece.count) for piece in wave] for wave in waves(counts, budget)]
+    assert found == expected
 
 
 def test_rotary_orders_are_inverse() -> None:
@@ -367,3 +368,27 @@ def test_the_packaged_model_equals_transformers(packaged: NativeModel) -> None:
     mask = torch.ones(1, len(prompt))
     output = model.generate(torch.tensor([prompt]), attention_mask=mask, do_sample=False, max_new_tokens=20)
     assert output[0, len(prompt) :].tolist() == tokens
+
+
+def test_int8_is_close_and_named(tiny_file: Path) -> None:
+    exact, rounded = load_model(tiny_file), load_model(tiny_file, dtype="int8")
+    assert rounded.name == "tiny (int8)"
+    for count in (3, 40):  # the kernel for few rows, and the product for many
+        tokens = [[(7 * i) % 250 for i in range(count)]]
+        logits = [model.forward_all(tokens, model.new_cache(1))[0] for model in (exact, rounded)]
+        assert logits[1].dtype == torch.float32
+        assert 0 < (logits[0] - logits[1]).abs().max() < 0.3
+    with pytest.raises(MaskwrightError, match="int8 weights are for the CPU"):
+        load_model(tiny_file, dtype="int8", device="meta")
+    with pytest.raises(MaskwrightError, match="int8 is for GGUF files"):
+        load_model("some/directory", dtype="int8")
+
+
+def test_products_of_two_or_three_rows_are_those_of_one(tiny_file: Path) -> None:
+    from maskwright.engine.matrices import multiply
+
+    states, weight = torch.randn(5, 24), torch.randn(31, 24)
+    for count in range(1, 6):
+        found = multiply(states[:count], weight)
+        assert found.shape == (count, 31)
+        assert torch.allclose(found, states[:count] @ weight.T, atol=1e-5)

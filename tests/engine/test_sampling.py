@@ -8,23 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from maskwright.engine.draw import Draw, draw, gumbel_max
+from maskwright.engine.penalties import add_bias
 from maskwright.engine.rng import Stream, derive, fresh_seed
-from maskwright.engine.sampling import (
-    BiasError,
-    DeadConstraintError,
-    Draw,
-    NonFiniteLogitsError,
-    Sampling,
-    add_bias,
-    draw,
-    gumbel_max,
-    keep_min_p,
-    keep_top_k,
-    keep_top_p,
-    log_mass,
-    scale,
-    truncate,
-)
+from maskwright.engine.sampling import BiasError, DeadConstraintError, NonFiniteLogitsError, Sampling
+from maskwright.engine.truncation import keep_min_p, keep_top_k, keep_top_p, log_mass, truncate
 
 
 def bitmask(allowed: list[list[int]], size: int) -> torch.Tensor:
@@ -62,7 +50,7 @@ def reference(logits: np.ndarray, sampling: Sampling, allowed: list[int]) -> np.
 def ours(logits: np.ndarray, sampling: Sampling, allowed: list[int]) -> np.ndarray:
     row = torch.full((1, len(logits)), -math.inf)
     row[0, allowed] = add_bias(torch.from_numpy(logits).unsqueeze(0), sampling.logit_bias)[0, allowed]
-    return torch.softmax(truncate(scale(row, sampling.temperature), sampling).double(), -1)[0].numpy()
+    return torch.softmax(truncate(row, sampling, sampling.order[3:]).double(), -1)[0].numpy()
 
 
 def probabilities(*p: float) -> torch.Tensor:
@@ -74,7 +62,7 @@ def kept_ids(logits: torch.Tensor) -> list[int]:
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_r1_pipeline_equals_the_reference(seed: int) -> None:
+def test_R01_pipeline_equals_the_reference(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size = int(rng.integers(2, 3000))
     logits = (rng.normal(size=size) * rng.choice([0.3, 2, 8])).astype(np.float32)
@@ -108,11 +96,11 @@ def test_r1_pipeline_equals_the_reference(seed: int) -> None:
         ([0.4, 0.3, 0.2, 0.1], 1.0, 4),
     ],
 )
-def test_r2_top_p_keeps_the_token_that_crosses(p: list[float], top_p: float, count: int) -> None:
+def test_R02_top_p_keeps_the_token_that_crosses(p: list[float], top_p: float, count: int) -> None:
     assert kept_ids(keep_top_p(probabilities(*p), top_p)) == list(range(count))
 
 
-def test_r2_a_nucleus_larger_than_the_first_guess() -> None:
+def test_R02_a_nucleus_larger_than_the_first_guess() -> None:
     kept = keep_top_p(torch.zeros(2, 5000), 0.9001)
     assert (kept > -math.inf).sum(-1).tolist() == [4501, 4501]
     assert kept_ids(kept) == list(range(4501))
@@ -130,24 +118,24 @@ def test_r2_a_nucleus_larger_than_the_first_guess() -> None:
         ([1.0, 2.0, 3.0, 4.0], 1, [3]),
     ],
 )
-def test_r3_top_k_keeps_exactly_k(values: list[float], k: int, kept: list[int]) -> None:
+def test_R03_top_k_keeps_exactly_k(values: list[float], k: int, kept: list[int]) -> None:
     assert kept_ids(keep_top_k(torch.tensor([values]), k)) == kept
 
 
-def test_r4_min_p() -> None:
+def test_R04_min_p() -> None:
     p = probabilities(0.5, 0.3, 0.15, 0.04, 0.01)
     assert kept_ids(keep_min_p(p, 0.1)) == [0, 1, 2]
     assert kept_ids(keep_min_p(p, 0.0)) == [0, 1, 2, 3, 4]
     assert kept_ids(keep_min_p(p, 1.0)) == [0]
 
 
-def test_r5_temperature_zero_takes_the_first_greatest() -> None:
+def test_R05_temperature_zero_takes_the_first_greatest() -> None:
     logits = torch.tensor([[0.0, 2.0, 2.0, 1.0], [3.0, 1.0, 3.0, 3.0]])
     drawn = draw(logits, Sampling(temperature=0), None, [Stream(0)] * 2, [0, 0])
     assert [d.token for d in drawn if isinstance(d, Draw)] == [1, 0]
 
 
-def test_r5_small_temperature_draws_the_greatest() -> None:
+def test_R05_small_temperature_draws_the_greatest() -> None:
     logits = torch.tensor([[0.0, 0.1, 0.2, 0.15]]).expand(1000, 4)
     drawn = draw(logits, Sampling(temperature=1e-4), None, [Stream(3)] * 1000, list(range(1000)))
     assert {d.token for d in drawn if isinstance(d, Draw)} == {2}
@@ -171,7 +159,7 @@ def test_r5_small_temperature_draws_the_greatest() -> None:
         {"logit_bias": {-1: 0.0}},
     ],
 )
-def test_r5_bad_values_raise(bad: dict[str, object]) -> None:
+def test_R05_bad_values_raise(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
         Sampling(**bad)  # type: ignore[arg-type]
 
@@ -200,7 +188,7 @@ def chi_square_is_plausible(counts: np.ndarray, p: np.ndarray) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_r8_draws_follow_the_distribution(seed: int) -> None:
+def test_R08_draws_follow_the_distribution(seed: int) -> None:
     rng = np.random.default_rng(seed)
     logits, n = rng.normal(size=50).astype(np.float32), 20_000
     allowed = sorted(rng.choice(50, 30, replace=False).tolist())
@@ -233,7 +221,7 @@ rows_of_logits = st.lists(
     st.sampled_from([0.0, 0.1, 1.0]),
     st.booleans(),
 )
-def test_r9_an_allowed_token_or_a_named_error(values, data, temperature, top_k, top_p, min_p, narrow) -> None:  # type: ignore[no-untyped-def]
+def test_R09_an_allowed_token_or_a_named_error(values, data, temperature, top_k, top_p, min_p, narrow) -> None:  # type: ignore[no-untyped-def]
     allowed = data.draw(st.sets(st.integers(0, len(values) - 1)))
     logits = torch.tensor([values])
     if narrow:
@@ -261,7 +249,7 @@ def test_r9_an_allowed_token_or_a_named_error(values, data, temperature, top_k, 
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_r9_each_failure_has_its_name_and_stays_in_its_row(temperature: float) -> None:
+def test_R09_each_failure_has_its_name_and_stays_in_its_row(temperature: float) -> None:
     nan, inf = math.nan, math.inf
     rows = [[0, nan, 0], [0, inf, 1], [-inf, -inf, 0], [1, 1, 5], [1, 2, 3], [0, 1, 9]]
     masks = bitmask([[0, 2], [0, 2], [0, 1], [2], [], [0, 1]], 3)
@@ -278,7 +266,7 @@ def test_r9_each_failure_has_its_name_and_stays_in_its_row(temperature: float) -
     ]
 
 
-def test_r7_bias_never_revives_a_masked_token() -> None:
+def test_R07_bias_never_revives_a_masked_token() -> None:
     logits = torch.zeros(500, 4)
     drawn = draw(
         logits,
@@ -290,7 +278,7 @@ def test_r7_bias_never_revives_a_masked_token() -> None:
     assert {d.token for d in drawn if isinstance(d, Draw)} == {1, 3}
 
 
-def test_r10_probabilities_and_kept_mass() -> None:
+def test_R10_probabilities_and_kept_mass() -> None:
     logits = torch.tensor([[0.0, 1.0, 2.0, 3.0]])
     for temperature, at in ((0.5, 0.5), (0.0, 1.0)):
         p = torch.softmax(logits[0].double() / at, -1)
@@ -307,7 +295,7 @@ def test_log_mass_of_an_empty_row() -> None:
     assert log_mass(torch.tensor([[-math.inf, -math.inf], [0.0, 0.0]])).tolist() == [-math.inf, math.log(2)]
 
 
-def test_r11_a_draw_depends_on_its_address_alone() -> None:
+def test_R11_a_draw_depends_on_its_address_alone() -> None:
     logits = torch.from_numpy(np.random.default_rng(0).normal(size=(17, 300)).astype(np.float32))
     streams, positions = [Stream(9, i) for i in range(17)], [3 * i for i in range(17)]
     together = gumbel_max(logits, streams, positions).tolist()

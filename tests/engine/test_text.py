@@ -50,7 +50,7 @@ stop_strings = st.lists(st.text(st.sampled_from("ab\n é€😀"), min_size=1, m
     stop_strings,
     st.lists(st.booleans(), min_size=1),
 )
-def test_r41_what_is_shown_adds_up_to_the_final_text(data: bytes, stops: tuple[str, ...], cuts: list[bool]) -> None:
+def test_R41_what_is_shown_adds_up_to_the_final_text(data: bytes, stops: tuple[str, ...], cuts: list[bool]) -> None:
     tokens = spell(data, cuts)
     text, shown, cut = feed(tokens, stops)
     final = text.text if cut is None else text.text[:cut]
@@ -82,7 +82,7 @@ def test_r41_what_is_shown_adds_up_to_the_final_text(data: bytes, stops: tuple[s
         ([b"abc"], ("b", "abc"), "a"),  # the first to end
     ],
 )
-def test_r41_stop_strings(pieces: list[bytes], stops: tuple[str, ...], final: str) -> None:
+def test_R41_stop_strings(pieces: list[bytes], stops: tuple[str, ...], final: str) -> None:
     text, shown, cut = feed([byte for piece in pieces for byte in piece], stops)
     assert cut is not None
     assert text.text[:cut] == final

@@ -176,7 +176,7 @@ class _Run:
     """What all rows share."""
 
     def __init__(
-        self, model: LanguageModel, constraint: mw.CompiledGrammar | None, asked: dict[str, Any], raw: bool
+        self, model: LanguageModel, constraint: Any, asked: dict[str, Any], raw: bool
     ) -> None:
         from maskwright.engine.rng import derive, fresh_seed
 

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from maskwright.engine.decode import Decoder
+from maskwright.engine.drafts import drafter_for
+from maskwright.engine.outcome import Outcome, outcome
 from maskwright.engine.requests import Rules
-from maskwright.engine.result import Result, environment
+from maskwright.engine.result import environment
 from maskwright.engine.rng import Stream, derive
 from maskwright.engine.sampling import Sampling
 
 if TYPE_CHECKING:
     from maskwright.engine.model import LanguageModel
-    from maskwright.engine.row import Request, Row
-    from maskwright.errors import GenerationError
+    from maskwright.engine.request import Request
 
-__all__ = ["Outcome", "outcome", "run_requests"]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a request.
-
-    Attributes:
-        result: the output.
-        error: why its row failed; None if it did not.
-        refusal: what a check that no mask can make (a validator function) says against the value; None if nothing.
-    """
-
-    result: Result
-    error: GenerationError | None
-    refusal: ValueError | None
+__all__ = ["decoder_for", "run_requests"]
 
 
 def run_requests(model: LanguageModel, requests: Sequence[Request], how: Rules, retries: int = 0) -> list[Outcome]:
@@ -73,33 +58,15 @@ def _run(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling
     size = how.batch_size
     # All are checked before any runs: the last of a long list must not fail after an hour.
     decoders = [
-        Decoder(model, requests[at : at + size], sampling, how.cancelled) for at in range(0, len(requests), size)
+        decoder_for(model, requests[at : at + size], how, sampling) for at in range(0, len(requests), size)
     ]
     manifest, outcomes = environment(model, sampling), []
     for decoder in decoders:
         decoder.run()
-        outcomes += [outcome(row, manifest) for row in decoder.rows]
+        outcomes += [outcome(row, manifest, how) for row in decoder.rows]
     return outcomes
 
 
-def outcome(row: Row, manifest: Mapping[str, Any]) -> Outcome:
-    """The outcome of an ended row, with the value that its text stands for."""
-    result, constraint = row.result(manifest), row.request.constraint
-    parse = None if constraint is None else getattr(constraint.constraint, "parse", None)
-    if not result.valid or parse is None:
-        return Outcome(result, row.error, None)
-    try:
-        return Outcome(replace(result, value=parse(result.text)), None, None)
-    except ValueError as refusal:
-        return Outcome(replace(result, valid=False, value=_plain(result.text)), None, refusal)
-    except RecursionError:
-        too_deep = ValueError("the value is nested too deeply to be parsed; the text is complete")
-        return Outcome(replace(result, valid=False, value=None), None, too_deep)
-
-
-def _plain(text: str) -> Any:
-    """The refused value as plain data, where it is JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+def decoder_for(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling: Sampling) -> Decoder:
+    """A decoder of some requests under the rules of a call."""
+    return Decoder(model, requests, sampling, how.cancelled, drafter_for(model) if how.drafts else None, how.logprobs)

@@ -1,31 +1,43 @@
 """The step loop: rows that share forwards, each with a constraint, a budget and random numbers of its own.
 
 A step reads logits, draws a token for every row, advances the matchers and gives the model what it has not seen.
-Rows leave when they end. Tokens that a constraint determines take no decode step: where a mask holds a single token
-that is not EOS, its probability under the masked distribution is 1, so that it is appended at once and read together
-with the token before it; the logits of that forward give its probability for ``log_weight``.
+Rows leave when they end. Text that a constraint determines takes no decode step of its own:
+
+- Where a mask holds a single token that is not EOS, its probability under the masked distribution is 1: it is appended
+  at once and read together with the token before it; the logits of that forward give its probability.
+- Where it does not, but a text is likely to follow (a key, say, which several sequences of tokens spell), its tokens
+  are read as a draft. The logits after each are drawn from under their own masks and with their own random numbers, as
+  without a draft, and the draft is kept as far as the draws agree with it. The output is the same in every case.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maskwright.engine.draw import Draw, Seen, draw
+from maskwright.engine.heads import Split
 from maskwright.engine.model import check_context
-from maskwright.engine.row import Request, Row
-from maskwright.engine.sampling import Sampling, add_bias, draw, log_mass, scale
+from maskwright.engine.request import Request
+from maskwright.engine.row import Expected, Row
+from maskwright.engine.sampling import Sampling
 from maskwright.errors import GenerationError
-from maskwright.logits import check_budget
 
 if TYPE_CHECKING:
     import torch
 
     from maskwright.engine.model import Cache, LanguageModel
+    from maskwright.engine.rng import Stream
+    from maskwright.engine.row import Drafter, Words
 
 __all__ = ["Decoder"]
+
+# Reading a draft costs little while few rows share a forward.
+_ROWS_WITH_DRAFTS = 4
 
 
 class Decoder:
@@ -36,6 +48,8 @@ class Decoder:
         requests: one per row.
         sampling: the rules, shared by the rows.
         cancelled: asked before every step; once it says True, rows end as they are.
+        drafter: says which tokens are likely to follow in a row; None for no drafts.
+        details: see :func:`maskwright.engine.draw.draw`.
 
     Attributes:
         rows: the state of each request, in order.
@@ -51,14 +65,20 @@ class Decoder:
         requests: Sequence[Request],
         sampling: Sampling,
         cancelled: Callable[[], bool] = lambda: False,
+        drafter: Drafter | None = None,
+        details: int | None = None,
     ) -> None:
-        for request in requests:
-            check_request(model, request)
         started = time.perf_counter()
-        self.rows = [Row(request, model.vocabulary, started) for request in requests]
+        self.rows = [checked_row(model, request, sampling, started) for request in requests]
         self._model = model
         self._sampling = sampling
         self._cancelled = cancelled
+        self._drafter = drafter
+        self._details = details
+        plain = details is None and not sampling.penalizes and not sampling.lazy_mask
+        splits = plain and getattr(model, "splits_head", False) and all(each.processor is None for each in requests)
+        self._has_states = False  # whether the last forward gave states in place of logits
+        self._split = Split(model, model.vocabulary.size, sampling) if splits else None
 
     def run(self) -> None:
         """Runs all rows to their ends."""
@@ -74,13 +94,15 @@ class Decoder:
             for row in self.rows:
                 if row.running:
                     row.end("cancelled")
+                if self._split is not None:
+                    self._split.settle(row)
 
     def _steps(self, live: list[Row]) -> Iterator[None]:
         if not live or self._cancelled():
             return
-        cache, logits = self._prefill(live)
+        cache, blocks = self._prefill(live)
         while True:
-            self._draw(live, logits)
+            self._advance(live, blocks, cache)
             yield
             staying = [at for at, row in enumerate(live) if row.running or row.owes]
             if not staying or self._cancelled():
@@ -88,86 +110,193 @@ class Decoder:
             if len(staying) < len(live):
                 cache.select(staying)
                 live = [live[at] for at in staying]
-            logits = self._forward(live, cache)
-            staying = [at for at, row in enumerate(live) if row.running]
-            if not staying:
-                return
-            if len(staying) < len(live):
-                cache.select(staying)
-                live, logits = [live[at] for at in staying], logits[staying]
+            blocks = self._forward(live, cache)
 
-    def _prefill(self, rows: list[Row]) -> tuple[Cache, torch.Tensor]:
+    def _prefill(self, rows: list[Row]) -> tuple[Cache, list[torch.Tensor]]:
         """Reads the prompts, each once however many rows share it."""
-        prompts = list(dict.fromkeys(row.request.prompt for row in rows))
+        prompts = list(dict.fromkeys(row.request.read_first for row in rows))
         cache = self._model.new_cache(len(prompts))
         logits = self._model.forward(prompts, cache)
-        for row in rows:
+        cached = getattr(cache, "cached_tokens", (0,) * len(prompts))
+        place = {prompt: at for at, prompt in enumerate(prompts)}
+        spread = [place[row.request.read_first] for row in rows]
+        for row, at in zip(rows, spread, strict=True):
             row.model_calls += 1
+            row.cached_tokens = cached[at]
         if len(prompts) < len(rows):
-            place = {prompt: at for at, prompt in enumerate(prompts)}
-            spread = [place[row.request.prompt] for row in rows]
             cache, logits = cache.fork(spread), logits[spread]
-        return cache, logits[:, : self._model.vocabulary.size]
+        return cache, [logits[at : at + 1] for at in range(len(rows))]
 
-    def _draw(self, rows: list[Row], logits: torch.Tensor) -> None:
-        draws = draw(
-            logits,
-            self._sampling,
-            bitmask(rows, logits.shape[-1]),
-            [row.request.stream for row in rows],
-            [len(row.tokens) for row in rows],
-        )
-        for row, drawn in zip(rows, draws, strict=True):
-            row.take(drawn, self._sampling.logit_bias)
-
-    def _forward(self, rows: list[Row], cache: Cache) -> torch.Tensor:
-        """Lets the model read what it has not seen; the logits after it, shape ``(rows, V)``."""
-        import torch
-
-        size = self._model.vocabulary.size
-        unseen = [row.unseen for row in rows]
+    def _forward(self, rows: list[Row], cache: Cache) -> list[torch.Tensor]:
+        """Lets the model read what it has not seen, and drafts; logits after each of these tokens, per row."""
+        drafting = self._drafter is not None and len(rows) <= _ROWS_WITH_DRAFTS
         for row in rows:
             row.model_calls += 1
-        if all(len(tokens) == 1 for tokens in unseen):
-            return self._model.forward(unseen, cache)[:, :size]
-        blocks = [block[:, :size] for block in self._model.forward_all(unseen, cache)]
-        for row, block in zip(rows, blocks, strict=True):
-            row.settle(self._probabilities(block[:-1], row.unseen[1:]))
-        return torch.stack([block[-1] for block in blocks])
+            if drafting and self._drafter is not None and row.request.forced_runs:
+                row.propose(self._drafter(row))
+        new = [[*row.unseen, *row.draft] for row in rows]
+        if self._split is not None:
+            self._has_states = True
+            return self._states(new, cache)
+        if all(len(tokens) == 1 for tokens in new):
+            logits = self._model.forward(new, cache)
+            return [logits[at : at + 1] for at in range(len(rows))]
+        return self._model.forward_all(new, cache)
 
-    def _probabilities(self, logits: torch.Tensor, tokens: list[int]) -> list[float]:
-        """Log-probabilities of tokens under logits of shape ``(len(tokens), V)``, before any mask."""
+    def _states(self, new: Sequence[Sequence[int]], cache: Cache) -> list[torch.Tensor]:
+        model: Any = self._model
+        states: list[torch.Tensor] = model.forward_states(new, cache)
+        return states
+
+    def _advance(self, rows: list[Row], blocks: list[torch.Tensor], cache: Cache) -> None:
+        """Draws from the logits that answer the last forward; forgets the drafts that were not kept."""
         import torch
 
-        if not tokens:
+        places = [row.expected for row in rows]
+        used = [block[: len(here)] for block, here in zip(blocks, places, strict=True)]
+        masks = [place.mask for here in places for place in here]
+        joined, few = torch.cat(used), set[int]()
+        if self._split is not None and self._has_states:
+            logits, few = self._split.logits(joined, masks)
+        else:
+            logits = joined[:, : self._model.vocabulary.size]
+        failed = self._process(rows, places, logits)
+        draws = self._draw(rows, places, logits)
+        if self._split is not None and few:
+            self._split.postpone(draws, few, joined, masks)
+        dropped, begin = [], 0
+        for row, here in zip(rows, places, strict=True):
+            drafted = len(row.draft)
+            if row in failed:
+                row.fail(failed[row])
+            mine = row.settle(draws[begin : begin + len(here)])
+            begin += len(here)
+            kept = row.take(mine, self._sampling.logit_bias) if row.running else 0
+            dropped.append(drafted - kept)
+        if any(dropped):
+            cache.truncate([length - n for length, n in zip(cache.lengths, dropped, strict=True)])
+
+    def _draw(
+        self, rows: list[Row], places: list[list[Expected]], logits: torch.Tensor
+    ) -> list[Draw | GenerationError]:
+        flat = [(row, place) for row, here in zip(rows, places, strict=True) for place in here]
+        seen = [each for row, here in zip(rows, places, strict=True) for each in self._seen(row, here)]
+        streams = [row.request.stream for row, _ in flat]
+        positions = [place.position for _, place in flat]
+        masks = [place.mask for _, place in flat]
+        if not flat:
             return []
-        temperature = self._sampling.temperature or 1.0
-        scaled = scale(add_bias(logits.float(), self._sampling.logit_bias), temperature)
-        chosen = scaled.gather(-1, torch.tensor(tokens, device=scaled.device).unsqueeze(-1)).squeeze(-1)
-        logprobs: list[float] = (chosen.double() - log_mass(scaled)).tolist()
-        return logprobs
+        draws = self._draw_from(logits, masks, streams, positions, seen)
+        again = [
+            at
+            for at, (row, _) in enumerate(flat)
+            if row.lazy and isinstance(token := draws[at], Draw) and not row.admits(token.token)
+        ]
+        for at in again:
+            row = flat[at][0]
+            row.fill()
+            one = slice(at, at + 1)
+            draws[one] = self._draw_from(logits[one], [row.mask], streams[one], positions[one], seen[one])
+        if self._sampling.lazy_mask:
+            draws = [_unweighed(each) for each in draws]
+        return draws
+
+    def _draw_from(
+        self,
+        logits: torch.Tensor,
+        masks: Sequence[Words | None],
+        streams: Sequence[Stream],
+        positions: list[int],
+        seen: list[Seen],
+    ) -> list[Draw | GenerationError]:
+        mask = bitmask(masks, logits.shape[-1])
+        return draw(logits, self._sampling, mask, streams, positions, seen or None, self._details)
+
+    def _seen(self, row: Row, places: list[Expected]) -> list[Seen]:
+        """How often each token came before each place, for penalties; nothing where there are none."""
+        if not self._sampling.penalizes or not places:
+            return []
+        output = [*row.request.prefix, *row.tokens, *row.draft]
+        counts = Counter(output[: places[0].position])
+        if self._sampling.penalty_scope == "all":
+            counts.update(row.request.prompt)
+        found: list[Seen] = []
+        for place in places:
+            if place is not places[0]:
+                counts[output[place.position - 1]] += 1
+            found.append(dict(counts))
+        return found
+
+    def _process(
+        self, rows: list[Row], places: list[list[Expected]], logits: torch.Tensor
+    ) -> dict[Row, GenerationError]:
+        """Lets the processors of the callers change the logits, in place; what they raise stays in its row."""
+        failed, at = {}, 0
+        for row, here in zip(rows, places, strict=True):
+            change = row.request.processor
+            output = [*row.request.prefix, *row.tokens, *row.draft]
+            for place in here if change is not None else []:
+                assert change is not None
+                try:
+                    logits[at + place.position - here[0].position] = change(
+                        output[: place.position], logits[at + place.position - here[0].position].clone()
+                    )
+                except Exception as error:  # whatever a caller's function raises ends its own request alone
+                    failed[row] = _failure(error)
+                    break
+            at += len(here)
+        return failed
 
 
-def check_request(model: LanguageModel, request: Request) -> None:
-    """Refuses what cannot be generated, before any forward.
+def _failure(error: Exception) -> GenerationError:
+    wrapped = GenerationError(f"the processor of this request raised {type(error).__name__}: {error}")
+    wrapped.__cause__ = error
+    return wrapped
+
+
+def _unweighed(each: Draw | GenerationError) -> Draw | GenerationError:
+    if isinstance(each, GenerationError):
+        return each
+    nan = float("nan")
+    return Draw(each.token, each.logprob, nan, each.raw, nan, each.processed, each.alternatives)
+
+
+def checked_row(model: LanguageModel, request: Request, sampling: Sampling, started: float) -> Row:
+    """The row of a request that can be generated.
 
     Raises:
-        GenerationError: empty prompt; more tokens than the context holds; a budget that no output fits into, naming
-            the least that would do.
+        GenerationError: empty prompt; more tokens than the context holds; a prefix that the constraint refuses; a
+            budget that no output fits into, naming the least that would do.
     """
     if not request.prompt:
         raise GenerationError("the prompt has no tokens", hint="Pass a prompt that is not empty")
-    check_context(model, len(request.prompt), request.max_tokens)
-    if request.constraint is not None:
-        check_budget(request.constraint, request.max_tokens)
+    check_context(model, len(request.read_first), request.max_tokens)
+    row = Row(request, model.vocabulary, started, sampling.lazy_mask)
+    if row.matcher is not None:
+        check_room(row.matcher.min_tokens_to_accept() + 1, request.max_tokens)
+    return row
 
 
-def bitmask(rows: Sequence[Row], width: int) -> torch.Tensor | None:
-    """The masks of some rows, int32 of shape ``(rows, ceil(width / 32))``; None where no row has one."""
+def check_room(enough: int, max_tokens: int) -> None:
+    """Refuses a budget in which an output cannot be finished.
+
+    Raises:
+        GenerationError: naming a number of tokens that would do.
+    """
+    if max_tokens < enough:
+        raise GenerationError(
+            f"max_tokens is {max_tokens}, too few to finish an output of this constraint: "
+            f"it takes {enough}, EOS included",
+            hint=f"Allow max_tokens={enough} or more",
+        )
+
+
+def bitmask(masks: Sequence[Words | None], width: int) -> torch.Tensor | None:
+    """Masks as int32 of shape ``(rows, ceil(width / 32))``; None where no row has one."""
     import torch
 
-    if all(row.mask is None for row in rows):
+    if all(mask is None for mask in masks):
         return None
     everything = np.full((width + 31) // 32, 0xFFFFFFFF, dtype=np.uint32)
-    table = np.stack([everything if row.mask is None else row.mask for row in rows])
+    table = np.stack([everything if mask is None else mask for mask in masks])
     return torch.from_numpy(table.view(np.int32))

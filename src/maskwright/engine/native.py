@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from maskwright.engine.blocks import BlockStore, with_prefixes
 from maskwright.engine.chat import check_messages, render_chat
-from maskwright.engine.llama import LlamaCache
+from maskwright.engine.llama_cache import LlamaCache
 from maskwright.errors import GenerationError
 
 if TYPE_CHECKING:
@@ -30,18 +31,21 @@ class NativeModel:
         network: the network.
         tokenizer: its tokenizer.
         name: for the manifest of a run.
+        prefix_cache: how many tokens of prompts to remember the keys and values of; 0 for none.
     """
 
-    def __init__(self, network: Llama, tokenizer: GgufTokenizer, name: str) -> None:
+    def __init__(self, network: Llama, tokenizer: GgufTokenizer, name: str, prefix_cache: int = 0) -> None:
         self.network = network
         self.tokenizer = tokenizer.tokenizer
         self._source = tokenizer
         self._name = name
+        self.blocks = BlockStore(capacity=prefix_cache // BlockStore.block_size) if prefix_cache else None
 
     @property
     def name(self) -> str:
         """The name given to the constructor, with the type of the weights."""
-        return f"{self._name} ({str(self.network.dtype).removeprefix('torch.')})"
+        kind = "int8" if self.network.int8 else str(self.network.dtype).removeprefix("torch.")
+        return f"{self._name} ({kind})"
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -89,11 +93,36 @@ class NativeModel:
 
     def forward(self, tokens: Sequence[Sequence[int]], cache: Cache) -> Tensor:
         """See :meth:`maskwright.engine.model.LanguageModel.forward`."""
-        return self.network.forward(tokens, _own(cache))[0]
+        own = _own(cache)
+        return with_prefixes(self.blocks, tokens, own, lambda rest: self.network.forward(rest, own)[0])
 
     def forward_all(self, tokens: Sequence[Sequence[int]], cache: Cache) -> list[Tensor]:
         """See :meth:`maskwright.engine.model.LanguageModel.forward_all`."""
         return self.network.forward(tokens, _own(cache), every=True)
+
+    @property
+    def splits_head(self) -> bool:
+        """Whether states and head can be had apart (:mod:`maskwright.engine.heads`): with weights of float32."""
+        return isinstance(self.network.head, torch.Tensor) and self.network.head.dtype == torch.float32
+
+    def forward_states(self, tokens: Sequence[Sequence[int]], cache: Cache) -> list[Tensor]:
+        """As `forward_all`, with states of ``(len(tokens[r]), E)`` instead of logits."""
+        states = self.network.read(tokens, _own(cache), True)
+        return list(torch.split(states, [len(row) for row in tokens]))
+
+    def logits_of(self, states: Tensor, ids: Tensor | None = None) -> Tensor:
+        """Logits ``(n, V)`` of all tokens, or ``(n, len(ids))`` of some, from states ``(n, E)``."""
+        if ids is None:
+            return self.network.logits(states)
+        head = self.network.head
+        assert isinstance(head, torch.Tensor)
+        return states @ head[ids].T
+
+    def forward_tree(
+        self, tokens: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: Cache
+    ) -> list[Tensor]:
+        """See :func:`maskwright.engine.trees.extend_tree`."""
+        return self.network.forward_tree(tokens, parents, _own(cache))
 
 
 def _own(cache: Cache) -> LlamaCache:

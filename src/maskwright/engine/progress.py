@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from maskwright.engine.partial import PartialJson
 
 if TYPE_CHECKING:
-    from maskwright.compiler import CompiledGrammar
+    from maskwright.engine.request import Grammar
     from maskwright.engine.result import Result
 
 __all__ = ["Progress"]
@@ -21,7 +21,7 @@ class Progress:
         partial_strings: as in `PartialJson`.
     """
 
-    def __init__(self, compiled: CompiledGrammar | None, partial_strings: bool) -> None:
+    def __init__(self, compiled: Grammar | None, partial_strings: bool) -> None:
         from maskwright.grammar.json_schema import JsonSchema
 
         is_json = compiled is not None and isinstance(compiled.constraint, JsonSchema)

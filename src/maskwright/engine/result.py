@@ -7,8 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from maskwright.engine.text import Offsets
+
 if TYPE_CHECKING:
+    from maskwright.engine.draw import Draw
     from maskwright.engine.model import LanguageModel
+    from maskwright.engine.regions import Field, Region
     from maskwright.engine.sampling import Sampling
 
 __all__ = ["Chunk", "FinishReason", "Result", "Stats", "environment"]
@@ -29,6 +33,8 @@ class Stats:
         first_token_seconds: from the start of the run to the first token; None where there is none.
         seconds: from the start of the run to the end of this row.
         token_seconds: average time per token after the first; None below two tokens.
+        cached_tokens: tokens of the prompt whose keys and values were there already, from earlier prompts.
+        tokens_per_second: tokens of this output, divided by `seconds`; None where there are none.
     """
 
     prompt_tokens: int
@@ -39,6 +45,8 @@ class Stats:
     first_token_seconds: float | None
     seconds: float
     token_seconds: float | None
+    cached_tokens: int = 0
+    tokens_per_second: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +55,11 @@ class Result:
 
     Attributes:
         text: the output; without the stop string, unless ``include_stop`` was asked for.
-        value: the text as the constraint's own kind of value (parsed JSON, the chosen item); the text itself where the
-            constraint has none, None where the output is not complete.
-        tokens: ids of the output, the EOS or the tokens of the stop string included.
+        value: the text as the constraint's own kind of value (parsed JSON, the chosen item); with ``thinking=`` that of
+            the answer; of an output with captures, their values by name; the text itself where the constraint has
+            none, None where the output is not complete.
+        tokens: ids that were generated, the EOS, the stop token or the tokens of the stop string included; those of
+            ``prefix`` are not among them.
         finish_reason: ``eos`` the model ended it; ``constraint`` nothing else could follow; ``stop`` a stop string
             came; ``length`` the budget ended it (valid all the same where there is a constraint); ``cancelled``.
         valid: the text is a complete output of the constraint (always True without one).
@@ -61,6 +71,11 @@ class Result:
             constraint within the budget; for one sample it is its importance weight.
         stats: what it cost.
         manifest: what is needed to repeat it: device, threads, versions, seed, parameters.
+        logprobs: of each token, where ``logprobs=`` asked for them; shorter than `tokens` where the output was
+            cancelled before the model read the last ones.
+        warnings: what could not be done as asked (``min_tokens`` beyond the longest output, say).
+        regions: the captured parts of the output by name, with ``thinking=`` the ``thinking`` and the ``answer``.
+        trace: what is known of each token, and where in the text it is; for `fields`.
     """
 
     text: str
@@ -72,6 +87,25 @@ class Result:
     log_weight: float
     stats: Stats
     manifest: Mapping[str, Any] = field(repr=False)
+    logprobs: tuple[Draw, ...] | None = field(default=None, repr=False)
+    warnings: tuple[str, ...] = ()
+    regions: Mapping[str, Region] = field(default_factory=dict)
+    trace: tuple[tuple[Draw, ...], Offsets] = field(default=((), Offsets()), repr=False)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The values inside a JSON output (with ``thinking=``, inside the answer), by their pointers; ``""`` is all.
+
+        Raises:
+            ValueError: the output is no complete JSON.
+        """
+        from maskwright.engine.regions import fields_of
+
+        draws, offsets = self.trace
+        answer = self.regions.get("answer")
+        if answer is not None:
+            return fields_of(answer.text, answer.start, draws, offsets)
+        return fields_of(self.text, 0, draws, offsets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +148,5 @@ def environment(model: LanguageModel, sampling: Sampling) -> dict[str, Any]:
             "torch": torch.__version__,
             "numpy": numpy.__version__,
         },
-        "sampling": {
-            "temperature": sampling.temperature,
-            "top_k": sampling.top_k,
-            "top_p": sampling.top_p,
-            "min_p": sampling.min_p,
-            "logit_bias": dict(sampling.logit_bias),
-        },
+        "sampling": sampling.as_dict(),
     }

@@ -1,57 +1,46 @@
 """One output in the making: its matcher, its tokens, its mask and why it ended.
 
-A row knows nothing of models. It is told which token was drawn, appends the tokens that the constraint then
-determines, and says which tokens the model has not seen yet.
+A row knows nothing of models. It is told which tokens were drawn, appends the tokens that the constraint then
+determines, and says which tokens the model has not seen yet, and under which masks it is to say what follows them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.engine.result import FinishReason, Result, Stats
+from maskwright.engine.request import Guide, Request
+from maskwright.engine.result import FinishReason
 from maskwright.engine.text import Detokenizer
 from maskwright.errors import GenerationError, MaskwrightError
 
 if TYPE_CHECKING:
-    from maskwright.compiler import CompiledGrammar
-    from maskwright.engine.rng import Stream
-    from maskwright.engine.sampling import Draw
-    from maskwright.matcher import Matcher
+    from maskwright.engine.draw import Draw
     from maskwright.vocabulary import Vocabulary
 
-__all__ = ["Request", "Row", "only_bit"]
+__all__ = ["Drafter", "Expected", "Row", "Words", "bits", "only_bit"]
 
+Words = npt.NDArray[np.uint32]
 # Tokens that one forward verifies at most: with the logits of each, a vocabulary of 128k costs 16 MB.
 _LONGEST_RUN = 32
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is asked of one row.
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A place of the output about which the logits of a forward say something.
 
     Attributes:
-        prompt: token ids, at least one.
-        constraint: compiled for the model's vocabulary; None for free text.
-        stream: its random numbers.
-        max_tokens: the most tokens to generate, EOS included.
-        stops: strings that end the text; where there is a constraint, only where the text is complete.
-        include_stop: whether the text keeps the stop string.
-        forced_runs: whether tokens that the constraint determines skip their decode step (never changes the output).
+        mask: what may stand there; None for anything, or where a lazy mask was not needed so far.
+        position: how many tokens of the output come before it, the prefix included.
     """
 
-    prompt: tuple[int, ...]
-    constraint: CompiledGrammar | None
-    stream: Stream
-    max_tokens: int
-    stops: tuple[str, ...] = ()
-    include_stop: bool = False
-    forced_runs: bool = True
+    mask: Words | None
+    position: int
 
 
 class Row:
@@ -59,34 +48,56 @@ class Row:
 
     Attributes:
         tokens: generated so far.
+        draws: what is known of each of them; shorter than `tokens` while the model has not read forced ones.
         mask: allowed tokens of the next step, uint32 words; None without a constraint.
-        unseen: tokens that the model must read before the next draw. All but the first were forced; their
-            probabilities are owed until the forward that reads them.
+        unseen: tokens that the model must read before the next draw. All but the first were forced; what is known of
+            them is owed until the forward that reads them.
+        draft: tokens that may follow; read with the unseen ones, and kept as far as the draws agree.
         finish_reason: None while the row is running.
         error: why it failed, if it did.
+        drafted: tokens appended, or read, without a decode step of their own; `accepted` of them stayed.
+        missed: whether the last draft was wrong from its first token on.
+        warnings: what could not be done as asked.
     """
 
-    def __init__(self, request: Request, vocabulary: Vocabulary, started: float) -> None:
+    def __init__(self, request: Request, vocabulary: Vocabulary, started: float, lazy: bool = False) -> None:
         self.request = request
         self.tokens: list[int] = []
-        self.unseen: list[int] = list(request.prompt)
+        self.draws: list[Draw] = []
+        self.unseen: list[int] = list(request.read_first)
+        self.draft: list[int] = []
         self.finish_reason: FinishReason | None = None
         self.error: GenerationError | None = None
         self.text = Detokenizer(vocabulary, request.stops)
-        self.logprob = self.log_weight = 0.0
-        self.model_calls = 0
-        self.matcher: Matcher | None = None
-        self.mask: npt.NDArray[np.uint32] | None = None
-        self._eos = _bits(vocabulary.eos_ids, vocabulary.size)
+        self.matcher: Guide | None = None
+        self.mask: Words | None = None
+        self.model_calls = self.drafted = self.accepted = self.cached_tokens = 0
+        self.missed = False
+        self.warnings: list[str] = []
+        self.mask_seconds = 0.0
+        self.started, self.first, self.ended = started, started, started
+        self._size = vocabulary.size
+        self._eos = bits(vocabulary.eos_ids, vocabulary.size)
         self._eos_ids = frozenset(vocabulary.eos_ids)
+        self._stop_bits = bits(request.stop_ids, vocabulary.size)
+        self._may_end = True
+        self._lazy = lazy
+        self._draft_masks: list[Words | None] = []
         self._cut: int | None = None
         self._last_for_budget = False
-        self._forced = 0
-        self._mask_seconds = 0.0
-        self._started, self._first, self._ended = started, started, started
         if request.constraint is not None:
             self.matcher = request.constraint.matcher()
-            self.mask = np.zeros_like(self._eos)
+        self._start()
+
+    def _start(self) -> None:
+        self.text.start(self.request.prefix)
+        for at, token in enumerate(self.request.prefix):
+            if self.matcher is not None and not self.matcher.accept(token):
+                raise GenerationError(
+                    "the constraint does not allow the prefix",
+                    location=f"token {at} of the prefix",
+                    hint="Pass the beginning of a text that the constraint allows",
+                )
         self._prepare()
 
     @property
@@ -96,58 +107,157 @@ class Row:
 
     @property
     def owes(self) -> bool:
-        """Whether the probabilities of forced tokens are not known yet."""
+        """Whether what is known of forced tokens must still be learned."""
         return len(self.unseen) > 1 and bool(self.tokens) and self.error is None
 
-    def take(self, draw: Draw | GenerationError, bias: Mapping[int, float]) -> None:
-        """Appends a drawn token and the tokens that the constraint then determines.
+    @property
+    def position(self) -> int:
+        """How many tokens the output has, the prefix included."""
+        return len(self.request.prefix) + len(self.tokens)
+
+    @property
+    def final_text(self) -> str:
+        """The text so far, or, once the row has ended, of its result."""
+        return self.text.text if self._cut is None else self.text.text[: self._cut]
+
+    @property
+    def valid(self) -> bool:
+        """Whether the text is a complete output of the constraint."""
+        if self.error is not None:
+            return False
+        if self.matcher is None or self.finish_reason == "stop":
+            return True
+        return self.matcher.is_accepting or self.matcher.is_finished
+
+    # --- before a forward
+
+    def propose(self, tokens: Sequence[int]) -> None:
+        """Takes a draft, as far as the constraint allows it, with the mask after each of its tokens."""
+        self.draft, self._draft_masks = [], []
+        if self.matcher is None or not self.running:
+            return
+        guide = self.matcher.fork()
+        for token in tokens:
+            left = self.request.max_tokens - len(self.tokens) - len(self.draft) - 1
+            mask = self._draft_masks[-1] if self._draft_masks else self.mask
+            if mask is None or left < 2 or token in self._eos_ids or not _has(mask, token) or not guide.accept(token):
+                break
+            self.draft.append(token)
+            self._draft_masks.append(self._mask_of(guide, left)[0])
+        self.drafted += len(self.draft)
+
+    @property
+    def expected(self) -> list[Expected]:
+        """What the logits after the unseen tokens and the draft are about, in their order.
+
+        First the places of the forced tokens, each with the mask that held nothing else; then, while the row is
+        running, the next place and those after each token of the draft.
+        """
+        forced = self.unseen[1:] if self.tokens else []
+        begin = self.position - len(forced)
+        places = [Expected(bits((token,), self._size), begin + at) for at, token in enumerate(forced)]
+        if self.running:
+            masks = [self.mask, *self._draft_masks]
+            places += [Expected(mask, self.position + at) for at, mask in enumerate(masks)]
+        return places
+
+    # --- after it
+
+    def settle(self, draws: Sequence[Draw | GenerationError]) -> list[Draw | GenerationError]:
+        """Takes what is known of the forced tokens, and forgets that they are unseen; the draws that are left."""
+        owed = len(self.unseen) - 1 if self.tokens else 0
+        for draw in draws[:owed]:
+            if isinstance(draw, GenerationError):
+                self.fail(draw)
+                break
+            self.draws.append(draw)
+        self.unseen = self.unseen[-1:]
+        return list(draws[owed:])
+
+    def take(self, draws: Sequence[Draw | GenerationError], bias: Mapping[int, float]) -> int:
+        """Appends drawn tokens for as long as they agree with the draft, and what the constraint then determines.
 
         Args:
-            draw: the token, or why there is none.
+            draws: one for the next place and one after each token of the draft: the token, or why there is none.
             bias: of the sampling rules; a token with bias ``-inf`` is never forced.
+
+        Returns:
+            How many tokens of the draft stay.
         """
-        if isinstance(draw, GenerationError):
-            self.fail(draw)
-            return
-        self.unseen = []
-        self.logprob += draw.logprob
-        self.log_weight += draw.kept
-        self._append(draw.token)
-        while self.running and self.request.forced_runs and len(self.unseen) < _LONGEST_RUN:
+        agreed = 0
+        for draw in draws:
+            if isinstance(draw, GenerationError):
+                self.fail(draw)
+                break
+            self.unseen = []
+            self.draws.append(draw)
+            self._append(draw.token)
+            if not self.running or agreed == len(self.draft) or draw.token != self.draft[agreed]:
+                break
+            agreed += 1
+        self.accepted += agreed
+        self.missed = bool(self.draft) and not agreed
+        self.draft, self._draft_masks = [], []
+        self._force(bias)
+        return agreed
+
+    def _force(self, bias: Mapping[int, float]) -> None:
+        while self.running and self.request.forced_runs and 0 < len(self.unseen) < _LONGEST_RUN:
             token = None if self.mask is None else only_bit(self.mask)
             if token is None or token in self._eos_ids or bias.get(token, 0.0) == -np.inf:
                 return
-            self._forced += 1
+            self.drafted += 1
+            self.accepted += 1
             self._append(token)
 
-    def settle(self, logprobs: list[float]) -> None:
-        """Takes the log-probabilities of the forced tokens in `unseen` (all but the first), and forgets these."""
-        # The mask kept one token: what it kept is that token's probability.
-        self.logprob += sum(logprobs)
-        self.log_weight += sum(logprobs)
-        self.unseen = self.unseen[:1]
+    def admits(self, token: int) -> bool:
+        """Whether a token that was drawn without a mask is one that the mask would hold."""
+        assert self.matcher is not None
+        left = self.request.max_tokens - len(self.tokens)
+        trial = self.matcher.fork()
+        if token >= self._size or not trial.accept(token):
+            return False
+        return token in self._eos_ids or trial.min_tokens_to_accept() <= left - 2
+
+    def fill(self) -> None:
+        """Computes the mask that was put off."""
+        assert self.matcher is not None
+        self.mask = np.zeros_like(self._eos)
+        self.matcher.fill_mask(self.mask, self.request.max_tokens - len(self.tokens))
+
+    @property
+    def lazy(self) -> bool:
+        """Whether the mask of the next step was put off."""
+        return self.matcher is not None and self.mask is None and self.running
+
+    # --- the end
 
     def fail(self, error: GenerationError) -> None:
         """Ends the row with an error; the others of its batch go on."""
         self.error = error
-        self._ended = time.perf_counter()
+        self.ended = time.perf_counter()
 
     def end(self, reason: FinishReason) -> None:
         """Ends the row."""
         self.finish_reason = reason
-        self._ended = time.perf_counter()
+        self.ended = time.perf_counter()
         self.text.finish()
 
     def _append(self, token: int) -> None:
         if not self.tokens:
-            self._first = time.perf_counter()
-        if self.matcher is not None and not self.matcher.accept(token):
+            self.first = time.perf_counter()
+        stops_here = token in self.request.stop_ids and self._may_end
+        if not stops_here and self.matcher is not None and not self.matcher.accept(token):
             self.fail(GenerationError(f"the matcher refuses token {token}, which its own mask allows"))
             return
         self.tokens.append(token)
         self.unseen.append(token)
+        before = len(self.text.text)
         stops = self.text.push(token)
-        if token in self._eos_ids:
+        if stops_here:
+            self._cut = None if self.request.include_stop else before
+            self.end("stop")
+        elif token in self._eos_ids:
             self.end("length" if self._last_for_budget else "eos")
         elif not self._stopped(stops):
             self._prepare()
@@ -165,79 +275,65 @@ class Row:
     def _complete(self, text: str) -> bool:
         if self.request.constraint is None:
             return True
-        matcher = self.request.constraint.matcher()
+        matcher: Guide = self.request.constraint.matcher()
         return matcher.accept_text(text) and matcher.is_accepting
 
     def _prepare(self) -> None:
         """Fills the mask of the next step; ends the row where there is none."""
         left = self.request.max_tokens - len(self.tokens)
         if self.matcher is None:
-            if left == 0:
-                self.end("length")
+            self._prepare_free(left)
             return
-        assert self.mask is not None
+        if self._lazy and not self.matcher.is_accepting and not self.request.stop_ids:
+            self.mask, self._may_end = None, False
+            return
         begin = time.perf_counter()
         try:
-            self.matcher.fill_mask(self.mask, left)
-            ends = bool(self.mask.any()) and not (self.mask & ~self._eos).any()
-            if ends:
-                free = np.zeros_like(self.mask)
-                self.matcher.fill_mask(free)
-                self._last_for_budget = bool((free & ~self._eos).any())
+            ends = self._fill_mask(self.matcher, left)
         except MaskwrightError as error:
             self.fail(GenerationError(f"the mask of token {len(self.tokens)} failed: {error}"))
             return
         finally:
-            self._mask_seconds += time.perf_counter() - begin
+            self.mask_seconds += time.perf_counter() - begin
         if ends and not self._last_for_budget:
+            if len(self.tokens) < self.request.min_tokens:
+                self._warn_of_min_tokens()
             self.end("constraint")
 
-    def final_text(self) -> str:
-        """The text so far, or, once the row has ended, of its result."""
-        return self.text.text if self._cut is None else self.text.text[: self._cut]
+    def _fill_mask(self, guide: Guide, left: int) -> bool:
+        """Computes the mask; whether it holds nothing but EOS."""
+        self.mask, self._may_end, ends = self._mask_of(guide, left)
+        if ends:
+            free = np.zeros_like(self.mask)
+            guide.fill_mask(free)
+            self._last_for_budget = bool((free & ~self._eos).any())
+            if self._last_for_budget and len(self.tokens) < self.request.min_tokens:
+                self._warn_of_min_tokens()
+        return ends
 
-    @property
-    def valid(self) -> bool:
-        """Whether the text is a complete output of the constraint."""
-        if self.error is not None:
-            return False
-        if self.matcher is None or self.finish_reason == "stop":
-            return True
-        return self.matcher.is_accepting or self.matcher.is_finished
+    def _mask_of(self, guide: Guide, left: int) -> tuple[Words, bool, bool]:
+        """The mask of a place with so many tokens left, whether the output may end there, and whether it must."""
+        mask = np.zeros_like(self._eos)
+        guide.fill_mask(mask, left)
+        others = mask & ~self._eos
+        if not (mask & self._eos).any():
+            return mask, False, False
+        if others.any() and self.request.max_tokens - left < self.request.min_tokens:
+            return others, False, False
+        return mask | self._stop_bits, True, not others.any()
 
-    def result(self, manifest: Mapping[str, Any]) -> Result:
-        """What has been generated, with the value still the text."""
-        text, count = self.final_text(), len(self.tokens)
-        return Result(
-            text=text,
-            value=text if self.valid else None,
-            tokens=list(self.tokens),
-            finish_reason=self.finish_reason or "cancelled",
-            valid=self.valid,
-            logprob=self.logprob,
-            log_weight=self.log_weight,
-            stats=Stats(
-                prompt_tokens=len(self.request.prompt),
-                model_calls=self.model_calls,
-                drafted=self._forced,
-                accepted=self._forced,
-                mask_seconds=self._mask_seconds,
-                first_token_seconds=self._first - self._started if count else None,
-                seconds=self._ended - self._started,
-                token_seconds=(self._ended - self._first) / (count - 1) if count > 1 else None,
-            ),
-            manifest={
-                **manifest,
-                "seed": self.request.stream.seed,
-                "request": self.request.stream.request,
-                "max_tokens": self.request.max_tokens,
-                "stop": list(self.request.stops),
-                "constraint": self.request.constraint and self.request.constraint.constraint.fingerprint(),
-            },
-        )
+    def _prepare_free(self, left: int) -> None:
+        if left == 0:
+            self.end("length")
+            return
+        self._may_end = len(self.tokens) >= self.request.min_tokens
+        self.mask = None if self._may_end else ~(self._eos | self._stop_bits)
+
+    def _warn_of_min_tokens(self) -> None:
+        self.warnings.append("min_tokens: the constraint or max_tokens ended the output before")
 
 
-def _bits(ids: tuple[int, ...], size: int) -> npt.NDArray[np.uint32]:
+def bits(ids: Sequence[int], size: int) -> Words:
     """A bitset row of ``ceil(size / 32)`` words with these ids set."""
     row = np.zeros((size + 31) // 32, dtype=np.uint32)
     for i in ids:
@@ -245,10 +341,17 @@ def _bits(ids: tuple[int, ...], size: int) -> npt.NDArray[np.uint32]:
     return row
 
 
-def only_bit(row: npt.NDArray[np.uint32]) -> int | None:
+def _has(row: Words, i: int) -> bool:
+    return bool(int(row[i >> 5]) >> (i & 31) & 1)
+
+
+def only_bit(row: Words) -> int | None:
     """The one id that a bitset row holds; None if it holds none or several."""
     words = np.flatnonzero(row)
     if len(words) != 1:
         return None
     word = int(row[words[0]])
     return None if word & (word - 1) else int(words[0]) * 32 + word.bit_length() - 1
+
+
+Drafter = Callable[[Row], Sequence[int]]

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import codecs
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from maskwright.vocabulary import Vocabulary
 
-__all__ = ["Detokenizer"]
+__all__ = ["Detokenizer", "Offsets"]
+
+
+class Offsets(NamedTuple):
+    """Where the characters begin, and end, that tokens spell; those that begin or end inside one have all of it."""
+
+    starts: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+
+    def tokens(self, begin: int, end: int) -> tuple[int, int]:
+        """``(first, end)`` of the tokens that spell the characters from ``begin`` to ``end``."""
+        first = bisect_right(self.ends, begin)
+        return first, max(first, bisect_left(self.starts, end))
 
 
 class Detokenizer:
@@ -24,6 +37,7 @@ class Detokenizer:
 
     Attributes:
         text: decoded so far, without an incomplete character at the end.
+        start_length: how much of it was there before the first token.
     """
 
     def __init__(self, vocabulary: Vocabulary, stops: Sequence[str] = ()) -> None:
@@ -32,9 +46,19 @@ class Detokenizer:
         self._stops = tuple(stops)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._marks: list[int] = []  # per token: length of the text where it ends on a character's end, else -1
+        self._starts: list[int] = []
+        self._ends: list[int] = []
         self._sent_tokens = 0
         self._sent_text = 0
         self.text = ""
+        self.start_length = 0
+
+    def start(self, tokens: Sequence[int]) -> None:
+        """Puts the text of tokens before all others; it is shown with the first token that comes."""
+        for token in tokens:
+            if not self._kinds[token]:
+                self.text += self._decoder.decode(self._tokens[token])
+        self.start_length = len(self.text)
 
     def push(self, token: int) -> list[tuple[int, int]]:
         """Appends a token.
@@ -46,6 +70,8 @@ class Detokenizer:
         if not self._kinds[token]:
             self.text += self._decoder.decode(self._tokens[token])
         self._marks.append(-1 if self._decoder.getstate()[0] else len(self.text))
+        self._starts.append(before)
+        self._ends.append(len(self.text) + (self._marks[-1] < 0))
         return self._completed(before)
 
     def _completed(self, before: int) -> list[tuple[int, int]]:
@@ -61,6 +87,11 @@ class Detokenizer:
     def finish(self) -> None:
         """Nothing follows: a character that is still incomplete becomes U+FFFD."""
         self.text += self._decoder.decode(b"", True)
+
+    @property
+    def offsets(self) -> Offsets:
+        """Where in the text the tokens are."""
+        return Offsets(tuple(self._starts), tuple(self._ends))
 
     def safe_length(self) -> int:
         """How many characters no stop string can take back any more: all but the longest beginning of one."""

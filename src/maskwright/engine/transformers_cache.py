@@ -8,6 +8,7 @@ windows and relative positions then see what they would see in a row of its own.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +18,17 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from maskwright.engine.blocks import Holds
+
 __all__ = ["TransformersCache"]
+
+
+@dataclass(frozen=True)
+class _PendingTree:
+    """Nodes that the store holds and no row does, from a column on."""
+
+    tokens: Sequence[Sequence[int]]
+    columns: int
 
 
 class TransformersCache:
@@ -34,6 +45,9 @@ class TransformersCache:
         self.tokens = tokens
         self.starts = starts
         self.store = store
+        self.holds: Holds | None = None
+        self.cached_tokens: tuple[int, ...] = (0,) * len(tokens)
+        self._tree: _PendingTree | None = None
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -47,9 +61,13 @@ class TransformersCache:
 
     def fork(self, rows: Sequence[int]) -> TransformersCache:
         """See :meth:`maskwright.engine.model.Cache.fork`."""
+        self.drop_tree()
         index = torch.tensor(list(rows), dtype=torch.long)
         store = self._rebuilt(lambda states: states.index_select(0, index.to(states.device))) if rows else None
-        return TransformersCache([list(self.tokens[row]) for row in rows], [self.starts[row] for row in rows], store)
+        twin = TransformersCache([list(self.tokens[row]) for row in rows], [self.starts[row] for row in rows], store)
+        twin.holds = None if self.holds is None else self.holds.fork(rows)
+        twin.cached_tokens = tuple(self.cached_tokens[row] for row in rows)
+        return twin
 
     def select(self, rows: Sequence[int]) -> None:
         """See :meth:`maskwright.engine.model.Cache.select`."""
@@ -57,6 +75,7 @@ class TransformersCache:
             return
         twin = self.fork(rows)
         self.tokens, self.starts, self.store = twin.tokens, twin.starts, twin.store
+        self.holds, self.cached_tokens = twin.holds, twin.cached_tokens
 
     def truncate(self, lengths: Sequence[int]) -> None:
         """See :meth:`maskwright.engine.model.Cache.truncate`."""
@@ -67,9 +86,61 @@ class TransformersCache:
                 raise ValueError(f"row {row} holds {old} tokens and cannot be truncated to {new}")
         # The columns stay until the next append, which has to move them anyway.
         self.tokens = [row[:length] for row, length in zip(self.tokens, lengths, strict=True)]
+        if self.holds is not None:
+            self.holds.truncate(lengths)
+
+    def hold_tree(self, tokens: Sequence[Sequence[int]], columns: int) -> None:
+        """Notes that the columns from ``columns`` on are the nodes of a tree."""
+        self._tree = _PendingTree(tokens, columns)
+
+    def drop_tree(self) -> None:
+        """Forgets a tree of which nothing was kept."""
+        if self._tree is not None:
+            columns, self._tree = self._tree.columns, None
+            self.crop(columns)
+
+    def keep(self, paths: Sequence[Sequence[int]]) -> None:
+        """Appends the nodes of a path in each row, of those that the last tree left behind the rows."""
+        if self._tree is None:
+            raise ValueError("there is no tree to keep a path of")
+        tree, self._tree = self._tree, None
+        lengths = [held + len(path) for held, path in zip(self.lengths, paths, strict=True)]
+        width = max(lengths)
+        source = torch.zeros((len(paths), width), dtype=torch.long)
+        for row, path in enumerate(paths):
+            columns = [*range(self.starts[row], self.starts[row] + len(self.tokens[row]))]
+            columns += [tree.columns + node for node in path]
+            source[row, width - len(columns) :] = torch.tensor(columns, dtype=torch.long)
+            self.tokens[row].extend(tree.tokens[row][node] for node in path)
+        self.store = self._rebuilt(lambda states: _gather_columns(states, source)) if width else None
+        self.starts = [width - length for length in lengths]
+
+    def read_block(self, row: int, begin: int, end: int) -> list[tuple[Tensor, Tensor]]:
+        """Copies of the keys and values of some positions of a row, one pair ``(K, end - begin, D)`` per layer."""
+        here = slice(self.starts[row] + begin, self.starts[row] + end)
+        return [(layer.keys[row, :, here].clone(), layer.values[row, :, here].clone()) for layer in self.store.layers]
+
+    def load_blocks(self, rows: Sequence[Sequence[list[tuple[Tensor, Tensor]]]]) -> None:
+        """Fills empty rows with blocks of :meth:`read_block`; the ids of the rows are set by the caller."""
+        from transformers import DynamicCache
+
+        lengths = [sum(block[0][0].shape[1] for block in blocks) for blocks in rows]
+        width, some = max(lengths), next(blocks[0] for blocks in rows if blocks)
+        self.starts, self.store = [width - length for length in lengths], DynamicCache()
+        self.cached_tokens = tuple(lengths)
+        for layer, pair in enumerate(some):
+            joined = []
+            for at, like in enumerate(pair):
+                states = like.new_zeros(len(rows), like.shape[0], width, like.shape[2])
+                for row, blocks in enumerate(rows):
+                    if blocks:
+                        states[row, :, self.starts[row] :] = torch.cat([block[layer][at] for block in blocks], dim=1)
+                joined.append(states)
+            self.store.update(*joined, layer)
 
     def align(self) -> None:
         """Makes all rows end at the last column and the longest begin at the first."""
+        self.drop_tree()
         if self.store is None:
             return
         lengths = self.lengths

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch.nn import functional
 
+from maskwright.engine.blocks import BlockStore, with_prefixes
 from maskwright.engine.chat import check_messages
 from maskwright.engine.model import check_extension
 from maskwright.engine.transformers_cache import TransformersCache
+from maskwright.engine.transformers_call import Batch, inspect_forward, tree_batch, trees_agree
 from maskwright.errors import GenerationError
 from maskwright.vocabulary import Vocabulary
 
@@ -27,9 +28,6 @@ __all__ = ["TransformersModel"]
 _CONTEXT_NAMES: Final = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "n_ctx")
 # Tokenizers without a limit say 1e30.
 _UNLIMITED: Final = 1 << 30
-# Keys and values that can be forked and cut. Sliding layers are kept whole here and the
-# window left to the attention mask; recurrent states and compressed keys cannot be.
-_FORKABLE: Final = frozenset({"DynamicLayer", "DynamicSlidingWindowLayer"})
 
 
 class TransformersModel:
@@ -47,6 +45,8 @@ class TransformersModel:
             config or else the tokenizer says.
         eos_ids: by default the union of what the generation config and the tokenizer say.
         special_ids: see :meth:`maskwright.Vocabulary.from_tokenizer`.
+        prefix_cache: of how many tokens of earlier prompts keys and values are kept, for
+            prompts that begin like one of them; 0 for none.
 
     Raises:
         TypeError: the model is no causal language model.
@@ -62,6 +62,7 @@ class TransformersModel:
         context_length: int | None = None,
         eos_ids: Sequence[int] | None = None,
         special_ids: Sequence[int] | None = None,
+        prefix_cache: int = 2048,
     ) -> None:
         if not _is_causal_model(model):
             raise TypeError(f"expected a causal language model of transformers, got {type(model).__name__}")
@@ -72,7 +73,9 @@ class TransformersModel:
         found = _eos_ids(model, tokenizer) if eos_ids is None else list(eos_ids)
         self._vocabulary = Vocabulary.from_tokenizer(tokenizer, eos_ids=found or None, special_ids=special_ids)
         self._width = int(self.model.get_input_embeddings().weight.shape[0])
-        self._call = _inspect_forward(model)
+        self._call = inspect_forward(model)
+        blocks = prefix_cache // BlockStore.block_size if self.is_cached else 0
+        self.blocks = BlockStore(capacity=blocks) if blocks else None
 
     @property
     def name(self) -> str:
@@ -132,16 +135,48 @@ class TransformersModel:
 
     def forward(self, tokens: Sequence[Sequence[int]], cache: Cache) -> Tensor:
         """See :meth:`maskwright.engine.model.LanguageModel.forward`."""
-        return torch.cat([logits[-1:] for logits in self._extend(tokens, cache, every=False)])
+        own = _own(cache)
+
+        def run(rest: Sequence[Sequence[int]]) -> Tensor:
+            for row, (whole, new) in enumerate(zip(tokens, rest, strict=True)):
+                own.tokens[row] += whole[: len(whole) - len(new)]
+            return torch.cat([logits[-1:] for logits in self._extend(rest, own, every=False)])
+
+        return with_prefixes(self.blocks, tokens, own, run)
 
     def forward_all(self, tokens: Sequence[Sequence[int]], cache: Cache) -> list[Tensor]:
         """See :meth:`maskwright.engine.model.LanguageModel.forward_all`."""
-        return self._extend(tokens, cache, every=True)
+        return self._extend(tokens, _own(cache), every=True)
+
+    @cached_property
+    def reads_trees(self) -> bool:
+        """Whether trees of tokens can be read at once (:func:`maskwright.engine.trees.extend_tree`); tried once."""
+        return self.is_cached and trees_agree(self)
 
     @torch.no_grad()
-    def _extend(self, tokens: Sequence[Sequence[int]], cache: Cache, every: bool) -> list[Tensor]:
-        if not isinstance(cache, TransformersCache):
-            raise TypeError(f"this cache is a {type(cache).__name__}; make it with new_cache of the same model")
+    def forward_tree(
+        self, tokens: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: Cache
+    ) -> list[Tensor]:
+        """See :func:`maskwright.engine.trees.extend_tree`."""
+        own = _own(cache)
+        check_extension(tokens, own.lengths, self.context_length, self._width)
+        own.align()
+        columns, width = own.columns, max(map(len, tokens))
+        if own.store is None:
+            own.store = self._call.new_store()
+        ids, positions, mask = tree_batch(tokens, parents, own.lengths, columns, self.model.dtype)
+        try:
+            logits, _ = self._run(
+                ids, list(range(width)), attention_mask=mask, position_ids=positions, cache=own.store
+            )
+        except BaseException:
+            own.crop(columns)
+            raise
+        own.hold_tree(tokens, columns)
+        return [self._finish(logits[row, : len(nodes)]) for row, nodes in enumerate(tokens)]
+
+    @torch.no_grad()
+    def _extend(self, tokens: Sequence[Sequence[int]], cache: TransformersCache, every: bool) -> list[Tensor]:
         check_extension(tokens, cache.lengths, self.context_length, self._width)
         logits = self._append(tokens, cache, every) if self.is_cached else self._read_anew(tokens, cache)
         for row, new in zip(cache.tokens, tokens, strict=True):
@@ -152,7 +187,7 @@ class TransformersModel:
         """One forward over the new tokens of all rows."""
         cache.align()
         columns = cache.columns
-        batch = _Batch(tokens, cache.lengths, columns)
+        batch = Batch(tokens, cache.lengths, columns)
         if cache.store is None:
             cache.store = self._call.new_store()
         wanted = batch.every_column() if every else batch.last_columns()
@@ -200,79 +235,8 @@ class TransformersModel:
         return functional.pad(logits, (0, missing), value=-torch.inf) if missing > 0 else logits
 
 
-class _Batch:
-    """New tokens of ragged rows as one rectangle behind ``columns`` stored columns.
-
-    Rows end at the last stored column, so new tokens stand at the left of the rectangle and
-    the padding at the right. Without stored columns it is the other way round: then the last
-    column holds the last token of every row, and rows stay aligned.
-    """
-
-    def __init__(self, tokens: Sequence[Sequence[int]], lengths: Sequence[int], columns: int) -> None:
-        counts = [len(row) for row in tokens]
-        width = max(counts)
-        shape = (len(tokens), width)
-        self.ids = torch.zeros(shape, dtype=torch.long)
-        self.positions = torch.zeros(shape, dtype=torch.long)
-        self.mask = torch.zeros((len(tokens), columns + width), dtype=torch.long)
-        self.starts: list[int] = []
-        self.ends: list[int] = []  # in the rectangle, exclusive
-        for row, (new, length, count) in enumerate(zip(tokens, lengths, counts, strict=True)):
-            begin = 0 if columns else width - count
-            self.ids[row, begin : begin + count] = torch.tensor(list(new))
-            self.positions[row, begin : begin + count] = torch.arange(length, length + count)
-            self.mask[row, columns + begin - length : columns + begin + count] = 1
-            self.starts.append(columns + begin - length)
-            self.ends.append(begin + count)
-
-    def every_column(self) -> list[int]:
-        return list(range(self.ids.shape[1]))
-
-    def last_columns(self) -> list[int]:
-        return sorted({end - 1 for end in self.ends})
-
-
-@dataclass(frozen=True)
-class _Call:
-    """How a model's forward is called.
-
-    Attributes:
-        cache: the name of its cache argument; None if a ``DynamicCache`` will not do.
-        takes_positions: whether ``position_ids`` can be given (else they follow from the mask).
-        takes_logits_to_keep: whether logits can be asked for at some columns only.
-    """
-
-    cache: str | None
-    takes_positions: bool
-    takes_logits_to_keep: bool
-
-    def new_store(self) -> Any:
-        from transformers import DynamicCache
-
-        return DynamicCache()
-
-
 def _is_causal_model(model: Any) -> bool:
     return isinstance(model, torch.nn.Module) and not getattr(model.config, "is_encoder_decoder", True)
-
-
-def _inspect_forward(model: Any) -> _Call:
-    names = set(inspect.signature(model.forward).parameters)
-    cache = next((name for name in ("cache", "past_key_values") if name in names), None)
-    if cache is not None and (getattr(model, "_is_stateful", False) or not _is_forkable(model.config)):
-        cache = None
-    return _Call(cache, "position_ids" in names, "logits_to_keep" in names)
-
-
-def _is_forkable(config: Any) -> bool:
-    """Whether all layers keep plain keys and values, by what the library would use for them."""
-    from transformers import DynamicCache
-
-    try:
-        layers = DynamicCache(config=config).layers
-    except (TypeError, AttributeError, KeyError, ValueError):  # a release without the argument, an unknown layer type
-        return False
-    return all(type(layer).__name__ in _FORKABLE for layer in layers)
 
 
 def _context_length(config: Any, tokenizer: Any) -> int:
@@ -292,3 +256,9 @@ def _eos_ids(model: Any, tokenizer: Any) -> list[int]:
         if value is not None:
             found.update([value] if isinstance(value, int) else value)
     return sorted(found)
+
+
+def _own(cache: Cache) -> TransformersCache:
+    if not isinstance(cache, TransformersCache):
+        raise TypeError(f"this cache is a {type(cache).__name__}; make it with new_cache of the same model")
+    return cache
