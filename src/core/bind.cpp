@@ -370,6 +370,14 @@ std::vector<std::string> texts_of(nb::handle list) {
   return out;
 }
 
+// None: items may be equal; else, by position, the texts of the values of those that are few.
+std::unique_ptr<const mw::UniqueItems> unique_of(nb::handle positions) {
+  if (positions.is_none()) return nullptr;
+  std::vector<std::vector<std::string>> texts;
+  for (nb::handle h : positions) texts.push_back(texts_of(h));
+  return std::make_unique<const mw::UniqueItems>(std::move(texts));
+}
+
 mw::NodeId child_of(const PyProgram& p, int64_t n, bool optional) {
   if (optional && n == -1) return mw::kNoChild;
   if (n < 0 || !p.program->is_node(static_cast<mw::NodeId>(n))) throw nb::value_error("no such node");
@@ -493,14 +501,15 @@ void bind_program(nb::module_& m) {
         mw::restrict_names(spec, p.program->vocab());
         define(p, node, std::make_unique<mw::ObjectMachine>(std::move(spec), p.program->whitespace(), p.program->vocab()), mw::ObjectMachine::start());
       })
-      .def("define_array", [](PyProgram& p, int64_t node, const std::vector<int64_t>& prefix, int64_t items, int64_t min, int64_t max) {
+      .def("uses_unique", [](PyProgram& p) { p.program->uses_unique(); })
+      .def("define_array", [](PyProgram& p, int64_t node, const std::vector<int64_t>& prefix, int64_t items, int64_t min, int64_t max, nb::handle unique) {
         p.program->uses_json();
         if (min < 0 || max < -1) throw nb::value_error("a number of items is negative");
         constexpr int64_t most = (int64_t{1} << 50);
         if (max > most) max = -1;
         if (min > most) throw nb::value_error("minimum number of items too large");
-        define(p, node, std::make_unique<mw::ArrayMachine>(children_of(p, prefix, false), child_of(p, items, true), static_cast<uint64_t>(min), max < 0 ? mw::ArrayMachine::kNoMax : static_cast<uint64_t>(max), p.program->whitespace()), mw::ArrayMachine::start());
-      })
+        define(p, node, std::make_unique<mw::ArrayMachine>(children_of(p, prefix, false), child_of(p, items, true), static_cast<uint64_t>(min), max < 0 ? mw::ArrayMachine::kNoMax : static_cast<uint64_t>(max), p.program->whitespace(), unique_of(unique)), mw::ArrayMachine::start());
+      }, "node"_a, "prefix"_a, "items"_a, "min"_a, "max"_a, "unique"_a = nb::none())
       .def("define_union", [](PyProgram& p, int64_t node, const std::vector<int64_t>& members) {
         const mw::NodeId n = child_of(p, node, false);
         if (p.program->is_defined(n)) throw nb::value_error("the node is defined already");

@@ -11,6 +11,8 @@ class Regex:
     @property
     def is_empty(self) -> bool: ...
     def matches(self, text: str) -> bool: ...
+    def strings(self, most: int) -> list[str]:
+        """The shortest strings that it matches: `most` of them, or all where there are fewer."""
     def count(self, most: int) -> int:
         """How many strings it matches, at most `most`."""
     @property
@@ -51,7 +53,17 @@ class Program:
         any_order: bool,
         escapes_any: bool,
     ) -> None: ...
-    def define_array(self, node: int, prefix: list[int], items: int, min_items: int, max_items: int) -> None: ...
+    def uses_unique(self) -> None:
+        """Said before the first matcher: items of some array must differ."""
+    def define_array(
+        self,
+        node: int,
+        prefix: list[int],
+        items: int,
+        min_items: int,
+        max_items: int,
+        unique: list[list[bytes]] | None = None,
+    ) -> None: ...
     def define_union(self, node: int, members: list[int]) -> None: ...
     def define_control(
         self,

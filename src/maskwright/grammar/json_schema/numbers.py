@@ -70,7 +70,7 @@ def is_range_empty(
     if low is None or high is None:
         return False
     if not types & FRACTION:
-        least, most = _integers(low, high)
+        least, most = integer_bounds(low, high)
         assert least is not None and most is not None
         left = most - least + 1
         return left <= 0 or (left <= len(excluded) and all(n in excluded for n in range(least, most + 1)))
@@ -81,8 +81,8 @@ def is_range_empty(
     return automaton(number_ir(low, high, types, excluded, options)).is_empty
 
 
-def _integers(low: Bound | None, high: Bound | None) -> tuple[int | None, int | None]:
-    """The least and the greatest integer."""
+def integer_bounds(low: Bound | None, high: Bound | None) -> tuple[int | None, int | None]:
+    """The least and the greatest integer between two bounds."""
     least = None if low is None else floor(low[0]) + 1 if low[1] else ceil(low[0])
     most = None if high is None else ceil(high[0]) - 1 if high[1] else floor(high[0])
     return least, most
@@ -112,7 +112,7 @@ def number_ir(low: Bound | None, high: Bound | None, types: int, excluded: tuple
     """The texts of the numbers of `types` between two bounds, without the `excluded` ones."""
     whole = not types & FRACTION
     full = options.numbers == "full" and not options.typed and not (whole and options.lexical)
-    least, most = _integers(low, high) if whole else (None, None)
+    least, most = integer_bounds(low, high) if whole else (None, None)
     bounded = (least is not None or most is not None) if whole else (low is not None or high is not None)
     exact = bounded or bool(excluded) or not types & INTEGER  # by value, so without exponents
     if whole:
@@ -169,7 +169,7 @@ def exact_number_ir(
 ) -> Ir:
     """The texts without exponent of the numbers of `types` between two bounds, by value: every writing of each."""
     if types & NUMBER == INTEGER:
-        least, most = _integers(low, high)
+        least, most = integer_bounds(low, high)
         term = digits.integer_range(least, most, full=not options.lexical)
     else:
         (lo, lo_open), (hi, hi_open) = low or (None, False), high or (None, False)

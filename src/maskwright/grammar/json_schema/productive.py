@@ -160,5 +160,6 @@ _DETAILS = {
     "minimum": "no number lies between the bounds",
     "pattern": "no string fits pattern, format and lengths together",
     "maxLength": "minLength is larger than maxLength",
+    "uniqueItems": "uniqueItems and minItems ask for more different items than there are",
     "minItems": "minItems is larger than maxItems",
 }

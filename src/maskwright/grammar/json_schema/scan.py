@@ -50,6 +50,7 @@ class Scan:
         joint: schemas that the plain forms cannot express; the joint evaluation takes them, and all that they apply to.
         parts: what applies in place by keywords that the plain forms do not know, by schema.
         patterns: of `patternProperties`: a name for the term, the term, and the schema.
+        unique: schemas that want items to differ, and allow more than one.
         whole: some schema asks what others evaluated, so that nothing is rewritten.
         suspect: something met may have no value at all, or a required part of it.
         linked: there are references.
@@ -88,6 +89,7 @@ class Scan:
         self.joint: set[int] = set()
         self.parts: dict[int, list[Group]] = {}
         self.patterns: dict[int, list[tuple[str, Ir, Any]]] = {}
+        self.unique: set[int] = set()
         self.whole = False
         self.judge: Callable[[int, Any], bool] | None = None
         self.suspect = False
