@@ -370,12 +370,13 @@ std::vector<std::string> texts_of(nb::handle list) {
   return out;
 }
 
-// None: items may be equal; else, by position, the texts of the values of those that are few.
-std::unique_ptr<const mw::UniqueItems> unique_of(nb::handle positions) {
-  if (positions.is_none()) return nullptr;
-  std::vector<std::vector<std::string>> texts;
-  for (nb::handle h : positions) texts.push_back(texts_of(h));
-  return std::make_unique<const mw::UniqueItems>(std::move(texts));
+// None: items may be equal; else the arguments of mw::UniqueItems.
+std::unique_ptr<const mw::UniqueItems> unique_of(nb::handle few_and_texts) {
+  if (few_and_texts.is_none()) return nullptr;
+  const auto both = nb::cast<nb::tuple>(few_and_texts);
+  std::vector<std::vector<std::string>> few;
+  for (nb::handle h : both[0]) few.push_back(texts_of(h));
+  return std::make_unique<const mw::UniqueItems>(std::move(few), texts_of(both[1]));
 }
 
 mw::NodeId child_of(const PyProgram& p, int64_t n, bool optional) {
@@ -515,19 +516,21 @@ void bind_program(nb::module_& m) {
         if (p.program->is_defined(n)) throw nb::value_error("the node is defined already");
         p.program->define_union(n, children_of(p, members, false));
       })
-      .def("define_control", [](PyProgram& p, int64_t node, bool may_close, const std::vector<int64_t>& keys, const std::vector<int64_t>& offsets, const std::vector<int64_t>& children, const std::vector<int64_t>& nexts, int64_t witness) {
+      .def("define_control", [](PyProgram& p, int64_t node, bool may_close, const std::vector<int64_t>& keys, const std::vector<int64_t>& offsets, const std::vector<int64_t>& children, const std::vector<int64_t>& nexts, int64_t witness, uint32_t dearest) {
         const mw::NodeId n = child_of(p, node, false);
         if (p.program->is_defined(n)) throw nb::value_error("the node is defined already");
-        p.program->define_control(n, control_of(p, may_close, keys, offsets, children, nexts, witness));
-      }, "node"_a, "may_close"_a, "keys"_a, "offsets"_a, "children"_a, "nexts"_a, "witness"_a)
+        mw::Control control = control_of(p, may_close, keys, offsets, children, nexts, witness);
+        control.dearest = dearest;
+        p.program->define_control(n, std::move(control));
+      }, "node"_a, "may_close"_a, "keys"_a, "offsets"_a, "children"_a, "nexts"_a, "witness"_a, "dearest"_a = 0)
       .def("define_joint_object", [](PyProgram& p, int64_t node, int64_t control) {
         p.program->uses_json();
         define(p, node, std::make_unique<mw::JointObjectMachine>(child_of(p, control, false), p.program->whitespace()), mw::JointObjectMachine::start());
       }, "node"_a, "control"_a)
-      .def("define_joint_array", [](PyProgram& p, int64_t node, int64_t control) {
+      .def("define_joint_array", [](PyProgram& p, int64_t node, int64_t control, nb::handle unique) {
         p.program->uses_json();
-        define(p, node, std::make_unique<mw::JointArrayMachine>(child_of(p, control, false), p.program->whitespace()), mw::JointArrayMachine::start());
-      }, "node"_a, "control"_a)
+        define(p, node, std::make_unique<mw::JointArrayMachine>(child_of(p, control, false), p.program->whitespace(), unique_of(unique)), mw::JointArrayMachine::start());
+      }, "node"_a, "control"_a, "unique"_a = nb::none())
       .def("define_key", [](PyProgram& p, int64_t node, const PyRegex& regex, bool any_escapes) {
         p.program->uses_json();
         auto over = regex.over(p.program->vocab(), any_escapes ? mw::Transport::JsonAny : mw::Transport::JsonMinimal);

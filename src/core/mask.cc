@@ -93,7 +93,7 @@ bool Walker::opens_item(const Item& item) const {
 
 // Whether what becomes of a further item, begun by the same token, depends on the text so far.
 bool Walker::is_doubtful(const Item& item) const {
-  return opens_item(item) && !request_.machine(item.machine).endless(request_, item.state);
+  return opens_item(item) && (costs_ || !request_.machine(item.machine).endless(request_, item.state));
 }
 
 void Walker::emit(std::span<const TokenId> tokens, const Item& end) {

@@ -115,12 +115,17 @@ Matcher::Verdict Matcher::record(MaskRecord const*& out, uint32_t limit, MaskRec
   return Verdict::Yes;
 }
 
-Matcher::Verdict Matcher::write(const MaskRecord& record, std::span<uint32_t> row) {
+Matcher::Verdict Matcher::write(const MaskRecord& record, uint32_t limit, std::span<uint32_t> row) {
   record.write(row);
   Uniqueness* unique = request().uniqueness();
   if (!unique) return Verdict::Yes;
-  const Uniqueness::Repair* repair = unique->repair({config(), step().recording}, record);
-  if (!repair) return Verdict::Needs;
+  const Position at{config(), step().recording};
+  request().needs().clear();
+  Uniqueness::Repair within;
+  const Uniqueness::Repair* repair = &within;
+  if (limit < kNoCost) within = unique->repair_within(at, record, limit);
+  else repair = unique->repair(at, record);
+  if (request().lacks_nodes()) return Verdict::Needs;
   for (TokenId t : repair->add) set_bit(row.data(), t);
   for (TokenId t : repair->remove) clear_bit(row.data(), t);
   return Verdict::Yes;
@@ -154,7 +159,7 @@ Matcher::Verdict Matcher::fill(std::span<uint32_t> row, uint32_t max_tokens, boo
     return fill_by_search(mine, max_tokens);
   } else {
     if (record(record_, limit, scratch) == Verdict::Needs) return Verdict::Needs;
-    if (write(*record_, mine) == Verdict::Needs) return Verdict::Needs;
+    if (write(*record_, limit, mine) == Verdict::Needs) return Verdict::Needs;
   }
   if (max_tokens > 0 && request().config(config()).accepting) write_eos(mine);
   return Verdict::Yes;
@@ -171,7 +176,7 @@ Matcher::Verdict Matcher::cost(uint32_t& tokens) {
     return r.lacks_nodes() ? Verdict::Needs : Verdict::Yes;
   }
   if (!r.program().settle_costs(0, r.needs())) return Verdict::Needs;
-  tokens = r.config_cost(config());
+  tokens = r.uniqueness() ? r.uniqueness()->cost({config(), step().recording}) : r.config_cost(config());
   return r.lacks_nodes() ? Verdict::Needs : Verdict::Yes;
 }
 

@@ -62,7 +62,7 @@ class Matcher {
   Verdict record(MaskRecord const*& out, uint32_t limit, MaskRecord& scratch);
   void write_eos(std::span<uint32_t> row) const;
   Verdict allowed_in(ConfigId id, std::vector<TokenId>& out);
-  Verdict write(const MaskRecord& record, std::span<uint32_t> row);
+  Verdict write(const MaskRecord& record, uint32_t limit, std::span<uint32_t> row);
   bool knows_mask() const;
   Verdict fill_by_search(std::span<uint32_t> row, uint32_t max_tokens);
 

@@ -70,6 +70,11 @@ class Recorder {
     return false;
   }
 
+  uint32_t depth(ContainerId c) const {
+    uint32_t n = 0;
+    for (; c != 0; c = containers_[c].parent) ++n;
+    return n;
+  }
   // The open containers, the innermost first.
   void open(RecordingId r, std::vector<ContainerId>& out) const;
   // Whether what was read of a value may become `v`: it lies in the containers of `path`, the innermost first, if any. Says

@@ -46,19 +46,19 @@ Position Uniqueness::advance(const Position& from, std::string_view bytes) {
 // ---------------------------------------------------------------- can it be finished
 
 bool Uniqueness::is_free(const Item& item, RecordingId recording) {
-  return !concerns(item) || is_free_at(item, recording, nullptr);
+  return !concerns(item) || is_free_at(item, recording, limit_ >= kNoCost, nullptr);
 }
 
-// From the innermost container outwards: each value inside one of endlessly many is free, and so are those around it.
-// Where it is not, collects the bytes that keep a string on the way to what is forbidden.
-bool Uniqueness::is_free_at(const Item& item, RecordingId recording, std::vector<uint8_t>* next_bytes) {
+// From the innermost container outwards: where a value can become one of endlessly many, it is free, and so are those
+// around it (by_number; for costs it matters whether the nearest is). Where it is not, collects the bytes that keep a string on the way to what is forbidden.
+bool Uniqueness::is_free_at(const Item& item, RecordingId recording, bool by_number, std::vector<uint8_t>* next_bytes) {
   open_.clear();
   recorder_.open(recording, open_);
   const std::vector<ContainerId> path = open_;
   const size_t depth = path.size(), frames = request_.rest_depth(item.rest);
   const bool inside = frames + 1 == depth;  // the item's machine is that of the innermost container, between its members
   Item at = item;
-  bool endless = !inside && request_.machine(item.machine).endless(request_, item.state);
+  bool endless = by_number && !inside && request_.machine(item.machine).endless(request_, item.state);
   bool free = true;
   for (size_t i = 0; i < depth && !endless; ++i) {
     if (i > 0 || !inside) at = request_.frames(at.rest).front();
@@ -75,13 +75,13 @@ bool Uniqueness::is_free_at(const Item& item, RecordingId recording, std::vector
         recorder_.next_bytes(recording, below, v, *next_bytes);
       }
     }
-    endless = m.endless(request_, at.state);
+    endless = by_number && m.endless(request_, at.state);
   }
   return free;
 }
 
 bool Uniqueness::lives(const Item& item, RecordingId recording) {
-  if (is_free(item, recording)) return true;
+  if (!concerns(item) || is_free_at(item, recording, true, nullptr)) return true;
   const ConfigId config = request_.intern({item}, false);
   const uint64_t k = key({config, recording});
   const auto known = lives_.find(k);
@@ -96,9 +96,11 @@ bool Uniqueness::all_free(const Place& place) {
   return std::all_of(place.items.begin(), place.items.end(), [&](const Item& i) { return is_free(i, place.recording); });
 }
 
-bool Uniqueness::any_lives(const Place& place) {
-  return place.accepting ||
-         std::any_of(place.items.begin(), place.items.end(), [&](const Item& i) { return lives(i, place.recording); });
+// Whether tokens may end in a place.
+bool Uniqueness::any_fits(const Place& place) {
+  return place.accepting || std::any_of(place.items.begin(), place.items.end(), [&](const Item& i) {
+           return limit_ < kNoCost ? cost(i, place.recording) <= limit_ : lives(i, place.recording);
+         });
 }
 
 // Nearest first. It ends: what is not free begins like one of finitely many values, and equal beginnings are one place;
@@ -124,7 +126,7 @@ bool Uniqueness::visit_byte(const Visit& at, uint8_t b, std::vector<Visit>& queu
   const Place to = step({request_.config(at.config).items, false, at.recording}, b);
   if (request_.lacks_nodes() || to.accepting) return true;
   if (to.items.empty()) return false;
-  if (std::any_of(to.items.begin(), to.items.end(), [&](const Item& i) { return is_free(i, to.recording); })) return true;
+  if (std::any_of(to.items.begin(), to.items.end(), [&](const Item& i) { return !concerns(i) || is_free_at(i, to.recording, true, nullptr); })) return true;
   const ConfigId config = request_.intern(to.items, false);
   const uint32_t zeros = b == '0' && config == at.config ? at.zeros + 1 : 0;
   if (zeros > forbidden_ + 1) return false;

@@ -40,6 +40,10 @@ class Uniqueness {
   };
   // How the mask of a position differs from that of its configuration. nullptr: nodes are needed first.
   const Repair* repair(const Position& at, const MaskRecord& record);
+  // The same for the mask of the tokens after which at most `limit` more are needed.
+  Repair repair_within(const Position& at, const MaskRecord& record, uint32_t limit);
+  // Closing cost in tokens (uniqueness_cost.cc). Costs of nodes must be settled.
+  uint32_t cost(const Position& at);
   bool knows_repair(const Position& at) const { return repairs_.contains(key(at)); }
 
   // --- for machines
@@ -60,10 +64,10 @@ class Uniqueness {
   Place step(const Place& from, uint8_t b);
   bool concerns(const Item& item) const;
   bool is_free(const Item& item, RecordingId recording);
-  bool is_free_at(const Item& item, RecordingId recording, std::vector<uint8_t>* next_bytes);
+  bool is_free_at(const Item& item, RecordingId recording, bool by_number, std::vector<uint8_t>* next_bytes);
   bool lives(const Item& item, RecordingId recording);
   bool all_free(const Place& place);
-  bool any_lives(const Place& place);
+  bool any_fits(const Place& place);
   // --- the search for a way on
   struct Visit {
     ConfigId config;
@@ -74,6 +78,21 @@ class Uniqueness {
   bool visit(const Visit& at, std::vector<Visit>& queue);
   bool visit_byte(const Visit& at, uint8_t b, std::vector<Visit>& queue);
   std::vector<uint8_t> bytes_from(const std::vector<Item>& items, RecordingId recording, bool spaces);
+  // --- costs
+  static constexpr size_t kNoStep = ~size_t{0};
+  struct Step {  // on a way of one stack
+    Item item;
+    RecordingId recording;
+    size_t before;
+    uint32_t zeros;
+  };
+  uint32_t cost(const Item& item, RecordingId recording);
+  void note_cost(const Item& item, RecordingId recording, uint32_t cost);
+  void note_way(const std::vector<Step>& steps, size_t end);
+  void note_accepting(const std::vector<Step>& steps, size_t last);
+  void search_cost(const Item& from, RecordingId recording);
+  void follow_texts(const Item& item, RecordingId recording);
+  void follow_text(const Item& item, RecordingId recording, std::string_view text, const Item& array);
   // --- repairs
   struct Near {
     TrieNode node;
@@ -92,7 +111,9 @@ class Uniqueness {
   std::map<const UniqueItems*, std::unordered_map<uint32_t, std::vector<ValueId>>> kept_;
   std::unordered_map<uint64_t, bool> lives_;
   std::unordered_map<uint64_t, Repair> repairs_;
+  std::unordered_map<uint64_t, uint32_t> costs_;
   std::unordered_map<uint64_t, uint8_t> visited_;
+  uint32_t limit_ = kNoCost;  // of the closing costs of tokens, while a repair is made; kNoCost: they do not count
   size_t forbidden_ = 0;  // values, at most, during a search
   // Scratch space.
   std::vector<ContainerId> open_;

@@ -15,9 +15,19 @@ const Uniqueness::Repair* Uniqueness::repair(const Position& at, const MaskRecor
   return &(repairs_[key(at)] = std::move(made));
 }
 
+Uniqueness::Repair Uniqueness::repair_within(const Position& at, const MaskRecord& record, uint32_t limit) {
+  Repair made;
+  limit_ = limit;
+  settle_doubts(at, record, made);
+  find_removed(at, made);
+  limit_ = kNoCost;
+  return made;
+}
+
 void Uniqueness::settle_doubts(const Position& at, const MaskRecord& record, Repair& out) {
   for (TokenId t : record.doubts) {
-    const bool fits = advance(at, request_.vocab().bytes(t)).config != Request::kNoConfig;
+    const Position to = advance(at, request_.vocab().bytes(t));
+    const bool fits = to.config != Request::kNoConfig && (limit_ >= kNoCost || cost(to) <= limit_);
     request_.take_doubt();
     if (request_.lacks_nodes()) return;
     (fits ? out.add : out.remove).push_back(t);
@@ -58,9 +68,10 @@ void Uniqueness::look_at(const Near& near, TrieNode child, std::vector<Near>& st
     return;
   }
   if (!lost && all_free(to)) return;
-  if (trie.has_tokens(child) && !any_lives(to)) {
+  if (trie.has_tokens(child)) {
     const auto tokens = trie.tokens(child);
-    out.remove.insert(out.remove.end(), tokens.begin(), tokens.end());
+    if (!any_fits(to)) out.remove.insert(out.remove.end(), tokens.begin(), tokens.end());
+    else if (limit_ < kNoCost) out.add.insert(out.add.end(), tokens.begin(), tokens.end());
   }
   if (trie.child_count(child) > 0) stack.push_back({child, std::move(to), lost});
 }
@@ -71,7 +82,7 @@ std::vector<uint8_t> Uniqueness::near_bytes(const Near& near) {
   if (r.mode != Recording::String || r.sub != 0) return bytes_from(near.place.items, near.place.recording, true);
   std::vector<uint8_t> out{'"', '\\'};
   for (const Item& item : near.place.items)
-    if (concerns(item)) is_free_at(item, near.place.recording, &out);
+    if (concerns(item)) is_free_at(item, near.place.recording, limit_ >= kNoCost, &out);
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;

@@ -77,11 +77,16 @@ bool ArrayMachine::walk_base(Walker& w, TrieNode node, const Item& it) const {
   return walk_spaces(w, ws_, node, it, space(it.state), rest);
 }
 
+// Where items must differ, the cheapest may be there already.
+uint32_t ArrayMachine::item_cost(const Program& p, uint64_t n) const {
+  return std::max(p.node_cost(item(n)), unique_ ? unique_->dearest() : 0);
+}
+
 uint32_t ArrayMachine::cost_of_rest(const Program& p, uint64_t n) const {
   uint32_t sum = 1;
-  for (; n < min_ && n < prefix_.size(); ++n) sum = add_cost(sum, add_cost(1, p.node_cost(item(n))));
+  for (; n < min_ && n < prefix_.size(); ++n) sum = add_cost(sum, add_cost(1, item_cost(p, n)));
   if (n < min_) {
-    const uint64_t each = uint64_t{1} + p.node_cost(items_), rest = min_ - n;
+    const uint64_t each = uint64_t{1} + item_cost(p, n), rest = min_ - n;
     sum = rest >= kNoCost || each * rest >= kNoCost ? kNoCost : add_cost(sum, static_cast<uint32_t>(each * rest));
   }
   return sum;
@@ -92,9 +97,9 @@ uint32_t ArrayMachine::cost(Request& r, State s) const {
   const uint64_t n = count(s);
   switch (phase(s)) {
     case Open: return add_cost(1, cost(r, pack(First, 0, 0)));
-    case First: return may_end(0) ? 1 : add_cost(p.node_cost(item(0)), cost_of_rest(p, 1));
+    case First: return may_end(0) ? 1 : add_cost(item_cost(p, 0), cost_of_rest(p, 1));
     case AfterItem: return cost_of_rest(p, n);
-    case AfterComma: return add_cost(p.node_cost(item(n)), cost_of_rest(p, n + 1));
+    case AfterComma: return add_cost(item_cost(p, n), cost_of_rest(p, n + 1));
     case Done: return 0;
   }
   return kNoCost;

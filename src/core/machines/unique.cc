@@ -54,9 +54,15 @@ class Matching {
 
 }  // namespace
 
-UniqueItems::UniqueItems(std::vector<std::vector<std::string>> positions)
-    : positions_(std::move(positions)),
-      starves_(std::any_of(positions_.begin(), positions_.end(), [](const auto& p) { return !p.empty(); })) {}
+UniqueItems::UniqueItems(std::vector<std::vector<std::string>> positions, std::vector<std::string> texts)
+    : positions_(std::move(positions)), texts_(std::move(texts)),
+      starves_(std::any_of(positions_.begin(), positions_.end(), [](const auto& p) { return !p.empty(); })) {
+  const auto look_at = [&](const std::vector<std::string>& all) {
+    for (const std::string& text : all) dearest_ = std::max(dearest_, static_cast<uint32_t>(text.size()));
+  };
+  look_at(texts_);
+  for (const auto& position : positions_) look_at(position);
+}
 
 bool UniqueItems::admits(Request& r) const {
   Recorder& k = r.uniqueness()->recorder();

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Beyond these, arrays with minItems are refused: so many positions, so many candidates looked at for one of them.
 MOST_POSITIONS = 256
-MOST_CANDIDATES = 20_000
+MOST_CANDIDATES = 5_000
 
 
 class TooFew(Exception):
@@ -69,23 +69,21 @@ class Distinct:
         else:
             facets.few = few
 
-    def _few(self, keys: list[Key], least: int, prefix: int) -> list[list[bytes]] | None:
-        """By position, the values of those that have fewer than `least`; None where the positions cannot all differ."""
+    def _few(self, keys: list[Key], least: int, prefix: int) -> tuple[list[list[bytes]], list[bytes]] | None:
+        """By position, the values of those that have fewer than `least`, and values of the others; None where the positions
+        cannot all differ."""
         if not prefix:  # all alike: the pigeonhole principle
-            return [] if len(self.values(keys[0], least)) >= least else None
+            found = self.values(keys[0], least)
+            return ([], _texts(found)) if len(found) >= least else None
         if least > MOST_POSITIONS:
             raise TooFew
-        lists: list[dict[Any, Any]] = []
-        for key in keys:
-            found = self.values(key, least)
-            lists.append({} if len(found) >= least else {identity(v): v for v in found})
-            if not found:
-                return None
+        lists = [self.values(key, least) for key in keys]
         lists += [lists[-1]] * (least - len(lists))
-        open_ = [set(values) for values in lists if values]
-        if not covers(open_):
+        few = [values if len(values) < least else [] for values in lists]
+        if not all(lists) or not covers([set(map(identity, values)) for values in few if values]):
             return None
-        return [[written(v).encode() for v in values.values()] for values in lists] if open_ else []
+        many = [value for values in lists if len(values) >= least for value in values]
+        return [_texts(values) for values in few] if any(few) else [], _texts(many)
 
     # ------------------------------------------------------------------ values
 
@@ -112,12 +110,25 @@ class Distinct:
             raise TooFew
         return list(found.values())
 
+    def some_values(self, key: Key) -> Iterator[tuple[Any] | None]:
+        """Values of a key, each in a tuple; at the end None where there may be others."""
+        complete = True
+        for value in islice(self._candidates(key), MOST_CANDIDATES):
+            if value is INCOMPLETE:
+                complete = False
+            else:
+                yield (value,)
+        if not complete or len(list(islice(self._candidates(key), MOST_CANDIDATES))) == MOST_CANDIDATES:
+            yield None
+
     def _candidates(self, key: Key) -> Iterator[Any]:
         """The values of a key, some of them more than once; INCOMPLETE where others were left out."""
         if key == NOTHING:
             return
         if key == ANYTHING:
-            yield from range(1 << 40)
+            yield from (None, True, False, [], {}, "")
+            for n in range(1 << 40):
+                yield from (n, f"{n}", [n], {f"{n}": n})
             return
         if key in self._under_way:
             yield INCOMPLETE
@@ -211,7 +222,7 @@ class Distinct:
         present = [name for name in names if name in facets.required]
         optional = [name for name in names if name not in facets.required]
         for chosen in ([], optional, *([name] for name in optional)):
-            shown = [*present, *chosen]
+            shown = [name for name in names if name in facets.required or name in chosen]
             for items in self._product([names[name] for name in shown]):
                 yield items if items is INCOMPLETE else dict(zip(shown, items, strict=True))
         if len(optional) > 1:
@@ -238,6 +249,10 @@ class Distinct:
 
 
 INCOMPLETE: Any = object()
+
+
+def _texts(values: list[Any]) -> list[bytes]:
+    return list(dict.fromkeys(written(value).encode() for value in values))
 
 
 def _integers(facets: Facets) -> Iterator[Any]:

@@ -56,7 +56,7 @@ class Forms:
         self.claims: list[Claim] = []
         self.reasons: dict[Key, tuple[int, str]] = {}
         self._memo: dict[Key, list[Facets]] = {}
-        self._distinct = Distinct(self)
+        self._distinct = self.joint.engine.distinct = Distinct(self)
 
     def union(self, key: Key) -> list[Key] | None:
         """The keys of the branches, where the key is nothing but an `anyOf` or `oneOf`."""

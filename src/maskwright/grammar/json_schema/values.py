@@ -26,14 +26,14 @@ MOST_SPELLED_NUMBERS = 64
 
 
 def written(value: Any) -> str:
-    """A JSON text of a value."""
+    """A JSON text of a value, as short as any."""
     if isinstance(value, list):
         return f"[{','.join(map(written, value))}]"
     if isinstance(value, dict):
-        return f"{{{','.join(f'{json.dumps(name)}:{written(v)}' for name, v in value.items())}}}"
+        return f"{{{','.join(f'{written(name)}:{written(v)}' for name, v in value.items())}}}"
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return canonical(value)
-    return json.dumps(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def value_pieces(lowering: Lowering, values: list[Any], options: Options, types: int = NUMBER) -> list[Piece]:
