@@ -43,6 +43,7 @@ struct PyProgram {
   std::shared_ptr<mw::Program> program;
   nb::object lower;
   std::recursive_mutex lowering;
+  bool wide_unique = false;  // some values that must differ are not plain ASCII
 };
 
 void lower_nodes(PyProgram& p, const std::vector<mw::NodeId>& needs) {
@@ -371,12 +372,16 @@ std::vector<std::string> texts_of(nb::handle list) {
 }
 
 // None: items may be equal; else the arguments of mw::UniqueItems.
-std::unique_ptr<const mw::UniqueItems> unique_of(nb::handle few_and_texts) {
+std::unique_ptr<const mw::UniqueItems> unique_of(PyProgram& p, nb::handle few_and_texts) {
   if (few_and_texts.is_none()) return nullptr;
   const auto both = nb::cast<nb::tuple>(few_and_texts);
   std::vector<std::vector<std::string>> few;
   for (nb::handle h : both[0]) few.push_back(texts_of(h));
-  return std::make_unique<const mw::UniqueItems>(std::move(few), texts_of(both[1]));
+  auto texts = texts_of(both[1]);
+  const auto is_wide = [](const std::string& t) { return std::any_of(t.begin(), t.end(), [](char c) { return c < 0x20 || c > 0x7e; }); };
+  const auto some_wide = [&](const auto& all) { return std::any_of(all.begin(), all.end(), is_wide); };
+  p.wide_unique = p.wide_unique || some_wide(texts) || std::any_of(few.begin(), few.end(), some_wide);
+  return std::make_unique<const mw::UniqueItems>(std::move(few), std::move(texts));
 }
 
 mw::NodeId child_of(const PyProgram& p, int64_t n, bool optional) {
@@ -457,7 +462,7 @@ void bind_program(nb::module_& m) {
           nb::gil_scoped_acquire gil;
           delete held;
         });
-        new (self) PyProgram{std::make_shared<mw::Program>(std::move(shared), static_cast<mw::Whitespace>(whitespace)), std::move(lower), {}};
+        new (self) PyProgram{std::make_shared<mw::Program>(std::move(shared), static_cast<mw::Whitespace>(whitespace)), std::move(lower), {}, false};
       }, "vocab"_a, "whitespace"_a, "lower"_a.none())
       .def("new_node", [](PyProgram& p) { return p.program->new_node(); })
       .def_prop_ro("node_count", [](PyProgram& p) { return p.program->node_count(); })
@@ -502,6 +507,9 @@ void bind_program(nb::module_& m) {
         mw::restrict_names(spec, p.program->vocab());
         define(p, node, std::make_unique<mw::ObjectMachine>(std::move(spec), p.program->whitespace(), p.program->vocab()), mw::ObjectMachine::start());
       })
+      .def_prop_ro("spells_unique", [](PyProgram& p) {
+        return !p.program->has_unique() || p.program->vocab().is_byte_complete() || (p.program->spells_freely() && !p.wide_unique);
+      })
       .def("uses_unique", [](PyProgram& p) { p.program->uses_unique(); })
       .def("define_array", [](PyProgram& p, int64_t node, const std::vector<int64_t>& prefix, int64_t items, int64_t min, int64_t max, nb::handle unique) {
         p.program->uses_json();
@@ -509,7 +517,7 @@ void bind_program(nb::module_& m) {
         constexpr int64_t most = (int64_t{1} << 50);
         if (max > most) max = -1;
         if (min > most) throw nb::value_error("minimum number of items too large");
-        define(p, node, std::make_unique<mw::ArrayMachine>(children_of(p, prefix, false), child_of(p, items, true), static_cast<uint64_t>(min), max < 0 ? mw::ArrayMachine::kNoMax : static_cast<uint64_t>(max), p.program->whitespace(), unique_of(unique)), mw::ArrayMachine::start());
+        define(p, node, std::make_unique<mw::ArrayMachine>(children_of(p, prefix, false), child_of(p, items, true), static_cast<uint64_t>(min), max < 0 ? mw::ArrayMachine::kNoMax : static_cast<uint64_t>(max), p.program->whitespace(), unique_of(p, unique)), mw::ArrayMachine::start());
       }, "node"_a, "prefix"_a, "items"_a, "min"_a, "max"_a, "unique"_a = nb::none())
       .def("define_union", [](PyProgram& p, int64_t node, const std::vector<int64_t>& members) {
         const mw::NodeId n = child_of(p, node, false);
@@ -529,7 +537,7 @@ void bind_program(nb::module_& m) {
       }, "node"_a, "control"_a)
       .def("define_joint_array", [](PyProgram& p, int64_t node, int64_t control, nb::handle unique) {
         p.program->uses_json();
-        define(p, node, std::make_unique<mw::JointArrayMachine>(child_of(p, control, false), p.program->whitespace(), unique_of(unique)), mw::JointArrayMachine::start());
+        define(p, node, std::make_unique<mw::JointArrayMachine>(child_of(p, control, false), p.program->whitespace(), unique_of(p, unique)), mw::JointArrayMachine::start());
       }, "node"_a, "control"_a, "unique"_a = nb::none())
       .def("define_key", [](PyProgram& p, int64_t node, const PyRegex& regex, bool any_escapes) {
         p.program->uses_json();

@@ -46,11 +46,11 @@ Position Uniqueness::advance(const Position& from, std::string_view bytes) {
 // ---------------------------------------------------------------- can it be finished
 
 bool Uniqueness::is_free(const Item& item, RecordingId recording) {
-  return !concerns(item) || is_free_at(item, recording, limit_ >= kNoCost, nullptr);
+  return !concerns(item) || is_free_at(item, recording, false, nullptr);
 }
 
 // From the innermost container outwards: where a value can become one of endlessly many, it is free, and so are those
-// around it (by_number; for costs it matters whether the nearest is). Where it is not, collects the bytes that keep a string on the way to what is forbidden.
+// around it (by_number: so it can be finished, but not by any bytes). Where it is not, collects the bytes that keep a string on the way to what is forbidden.
 bool Uniqueness::is_free_at(const Item& item, RecordingId recording, bool by_number, std::vector<uint8_t>* next_bytes) {
   open_.clear();
   recorder_.open(recording, open_);
@@ -148,6 +148,7 @@ std::vector<uint8_t> Uniqueness::bytes_from(const std::vector<Item>& items, Reco
     out.resize(256);
     for (size_t b = 0; b < 256; ++b) out[b] = static_cast<uint8_t>(b);
   }
+  if (!request_.vocab().is_byte_complete()) std::erase_if(out, [&](uint8_t b) { return !request_.vocab().has_byte(b); });
   if (!spaces && recorder_.recording(recording).mode != Recording::String)
     std::erase_if(out, [](uint8_t b) { return b == ' ' || b == '\n' || b == '\t' || b == '\r'; });
   std::sort(out.begin(), out.end());

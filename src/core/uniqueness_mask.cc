@@ -82,7 +82,7 @@ std::vector<uint8_t> Uniqueness::near_bytes(const Near& near) {
   if (r.mode != Recording::String || r.sub != 0) return bytes_from(near.place.items, near.place.recording, true);
   std::vector<uint8_t> out{'"', '\\'};
   for (const Item& item : near.place.items)
-    if (concerns(item)) is_free_at(item, near.place.recording, limit_ >= kNoCost, &out);
+    if (concerns(item)) is_free_at(item, near.place.recording, false, &out);
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;

@@ -53,6 +53,9 @@ class Program:
         any_order: bool,
         escapes_any: bool,
     ) -> None: ...
+    @property
+    def spells_unique(self) -> bool:
+        """Where items must differ, whatever can be continued can be spelled; known after the first mask."""
     def uses_unique(self) -> None:
         """Said before the first matcher: items of some array must differ."""
     def define_array(
@@ -64,7 +67,7 @@ class Program:
         max_items: int,
         unique: tuple[list[list[bytes]], list[bytes]] | None = None,
     ) -> None:
-        """unique: items must differ; by position the texts of few values, and texts of the others (machines/unique.h)."""
+        """unique: items must differ; by position the texts of few values, then texts for the others."""
     def define_union(self, node: int, members: list[int]) -> None: ...
     def define_control(
         self,

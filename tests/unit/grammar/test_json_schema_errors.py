@@ -68,7 +68,7 @@ MALFORMED: list[tuple[Any, str, str]] = [
 UNSUPPORTED: list[tuple[Any, str]] = [
     ({"patternProperties": {"^x": {}}, "additionalProperties": False}, "/patternProperties"),
     ({"propertyNames": {"pattern": "^x"}}, "/propertyNames"),
-    ({"uniqueItems": True}, "/uniqueItems"),
+    ({"not": {"uniqueItems": True}}, "/not/uniqueItems"),
     ({"contains": {"type": "null"}}, "/contains"),
     ({"multipleOf": 7}, "/multipleOf"),
     ({"minProperties": 3}, "/minProperties"),

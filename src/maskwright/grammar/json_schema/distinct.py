@@ -1,16 +1,15 @@
 """How many values a schema has, and which, where they are few: what arrays need whose items must differ.
 
-The core sees that no item is written twice, and that each can be finished (`src/core/uniqueness.h`). What it takes for
-granted is decided here: that positions which have to be filled do not run out of values. Positions with at least
-`minItems` values never do; the others are a matching problem (Hall, "On representatives of subsets", 1935), solved here for
-the empty array and by the core from then on.
+The core sees that no item is written twice, and that each can be finished (`src/core/uniqueness.h`). What it takes
+for granted is decided here: that positions which have to be filled do not run out of values. Positions with at least
+`minItems` values never do; the others are a matching problem (Hall, "On representatives of subsets", 1935), solved
+here for the empty array and by the core from then on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from decimal import Decimal
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from maskwright.errors import SchemaError
@@ -70,8 +69,10 @@ class Distinct:
             facets.few = few
 
     def _few(self, keys: list[Key], least: int, prefix: int) -> tuple[list[list[bytes]], list[bytes]] | None:
-        """By position, the values of those that have fewer than `least`, and values of the others; None where the positions
-        cannot all differ."""
+        """By position, the values of those that have fewer than `least`, and values of the others.
+
+        None where the positions cannot all differ.
+        """
         if not prefix:  # all alike: the pigeonhole principle
             found = self.values(keys[0], least)
             return ([], _texts(found)) if len(found) >= least else None
@@ -100,8 +101,9 @@ class Distinct:
             looked_at += 1
             if value is INCOMPLETE or looked_at > MOST_CANDIDATES:
                 complete = False
-                if looked_at > MOST_CANDIDATES:
-                    break
+            if looked_at > MOST_CANDIDATES:
+                break
+            if value is INCOMPLETE or value is SKIPPED:
                 continue
             found.setdefault(identity(value), value)
             if len(found) >= most:
@@ -113,16 +115,21 @@ class Distinct:
     def some_values(self, key: Key) -> Iterator[tuple[Any] | None]:
         """Values of a key, each in a tuple; at the end None where there may be others."""
         complete = True
-        for value in islice(self._candidates(key), MOST_CANDIDATES):
-            if value is INCOMPLETE:
+        for n, value in enumerate(self._candidates(key)):
+            if value is INCOMPLETE or n >= MOST_CANDIDATES:
                 complete = False
-            else:
+            if n >= MOST_CANDIDATES:
+                break
+            if value is not INCOMPLETE and value is not SKIPPED:
                 yield (value,)
-        if not complete or len(list(islice(self._candidates(key), MOST_CANDIDATES))) == MOST_CANDIDATES:
+        if not complete:
             yield None
 
     def _candidates(self, key: Key) -> Iterator[Any]:
-        """The values of a key, some of them more than once; INCOMPLETE where others were left out."""
+        """The values of a key, some of them more than once; INCOMPLETE where others were left out.
+
+        SKIPPED stands for what took time and came to nothing, so that this can be bounded.
+        """
         if key == NOTHING:
             return
         if key == ANYTHING:
@@ -147,8 +154,11 @@ class Distinct:
                         yield INCOMPLETE
                         continue
                     for value in self._of(facets):
-                        if value is INCOMPLETE or all(fits_locally(self._scan, i, value) for i in facets.members):
+                        if value is INCOMPLETE or value is SKIPPED:
                             yield value
+                        else:
+                            fits = all(fits_locally(self._scan, i, value) for i in facets.members)
+                            yield value if fits else SKIPPED
         finally:
             self._under_way.discard(key)
 
@@ -207,11 +217,8 @@ class Distinct:
         prefix, rest = facets.items(self._scan)
         for n in range(facets.min_items, facets.max_items + 1 if facets.max_items >= 0 else facets.min_items + 50):
             keys = [*prefix[:n], *[rest] * (n - len(prefix))]
-            for items in self._product(keys):
-                if items is INCOMPLETE:
-                    yield INCOMPLETE
-                elif not facets.unique or len(set(map(identity, items))) == n:
-                    yield list(items)
+            for items in self._product(keys, facets.unique):
+                yield list(items) if type(items) is tuple else items
             if n >= len(prefix) and rest == NOTHING:
                 return
         if facets.max_items < 0:
@@ -224,31 +231,36 @@ class Distinct:
         for chosen in ([], optional, *([name] for name in optional)):
             shown = [name for name in names if name in facets.required or name in chosen]
             for items in self._product([names[name] for name in shown]):
-                yield items if items is INCOMPLETE else dict(zip(shown, items, strict=True))
+                yield dict(zip(shown, items, strict=True)) if type(items) is tuple else items
         if len(optional) > 1:
             yield INCOMPLETE
         if others == NOTHING:
             return
-        for items in islice(self._product([names[name] for name in present]), 1):
-            if items is not INCOMPLETE:
-                for value in islice(self._candidates(others), 1):
-                    for n in range(10_000):
-                        yield {**dict(zip(present, items, strict=True)), f"{n}": value}
+        for items in self._product([*(names[name] for name in present), others]):
+            if type(items) is tuple:
+                for n in range(10_000):
+                    yield {**dict(zip(present, items[:-1], strict=True)), f"{n}": items[-1]}
+                break
+            yield items
         yield INCOMPLETE
 
-    def _product(self, keys: list[Key]) -> Iterator[Any]:
+    def _product(self, keys: list[Key], unique: bool = False, used: tuple[Hashable, ...] = ()) -> Iterator[Any]:
+        """Tuples of values of these keys, where asked for all different from each other and from those used."""
         if not keys:
             yield ()
             return
         for head in self._candidates(keys[0]):
-            if head is INCOMPLETE:
-                yield INCOMPLETE
-                continue
-            for tail in self._product(keys[1:]):
-                yield INCOMPLETE if tail is INCOMPLETE else (head, *tail)
+            if head is INCOMPLETE or head is SKIPPED:
+                yield head
+            elif unique and identity(head) in used:
+                yield SKIPPED
+            else:
+                for tail in self._product(keys[1:], unique, (*used, identity(head)) if unique else ()):
+                    yield (head, *tail) if type(tail) is tuple else tail
 
 
 INCOMPLETE: Any = object()
+SKIPPED: Any = object()
 
 
 def _texts(values: list[Any]) -> list[bytes]:

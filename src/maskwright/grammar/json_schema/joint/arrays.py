@@ -95,7 +95,7 @@ class ArrayFrame:
         return any(node.unique for node in here)
 
     def _count_values(self) -> None:
-        """Where items must differ, finds the vectors that have fewer values than may be needed, as far as all are known.
+        """Where items must differ, finds the vectors that have fewer values than may be needed.
 
         Raises:
             SchemaError: it cannot be told, or depends on the position.

@@ -63,8 +63,8 @@ class JointLowering:
             if isinstance(frame, ObjectFrame):
                 program.define_joint_object(node, start)
             else:
-                unique = ([], [t.encode() for t in map(written, frame.texts)]) if frame.unique else None
-                program.define_joint_array(node, start, unique)
+                texts = [written(value).encode() for value in frame.texts]
+                program.define_joint_array(node, start, ([], texts) if frame.unique else None)
 
         return define
 
