@@ -104,20 +104,21 @@ bool Uniqueness::any_fits(const Place& place) {
 }
 
 // Nearest first. It ends: what is not free begins like one of finitely many values, and equal beginnings are one place;
-// white space is left out, and so are zeros at a fraction's end beyond those that could make one value more.
+// white space is left out (but for the first byte: some stacks read nothing else), and so are zeros in a row beyond those
+// that could make one value more.
 bool Uniqueness::search(ConfigId from, RecordingId recording) {
   visited_.clear();
   std::vector<Visit> queue{{from, recording, 0}};
   for (size_t i = 0; i < queue.size(); ++i) {
-    if (visit(Visit(queue[i]), queue)) return true;
+    if (visit(Visit(queue[i]), i == 0, queue)) return true;
     if (request_.lacks_nodes()) return true;
   }
   return false;
 }
 
-bool Uniqueness::visit(const Visit& at, std::vector<Visit>& queue) {
+bool Uniqueness::visit(const Visit& at, bool spaces, std::vector<Visit>& queue) {
   const std::vector<Item> items = request_.config(at.config).items;
-  for (uint8_t b : bytes_from(items, at.recording, false))
+  for (uint8_t b : bytes_from(items, at.recording, spaces))
     if (visit_byte(at, b, queue)) return true;
   return false;
 }

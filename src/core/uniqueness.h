@@ -75,7 +75,7 @@ class Uniqueness {
     uint32_t zeros;  // read in a row, to the same configuration
   };
   bool search(ConfigId from, RecordingId recording);
-  bool visit(const Visit& at, std::vector<Visit>& queue);
+  bool visit(const Visit& at, bool spaces, std::vector<Visit>& queue);
   bool visit_byte(const Visit& at, uint8_t b, std::vector<Visit>& queue);
   std::vector<uint8_t> bytes_from(const std::vector<Item>& items, RecordingId recording, bool spaces);
   // --- costs

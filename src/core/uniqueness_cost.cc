@@ -49,7 +49,7 @@ void Uniqueness::search_cost(const Item& from, RecordingId recording) {
   std::vector<Step> steps{{from, recording, kNoStep, 0}};
   for (size_t i = 0; i < steps.size() && !request_.lacks_nodes(); ++i) {
     const Step at = steps[i];
-    for (uint8_t b : bytes_from({at.item}, at.recording, false)) {
+    for (uint8_t b : bytes_from({at.item}, at.recording, i == 0)) {
       const Place to = step({{at.item}, false, at.recording}, b);
       if (request_.lacks_nodes()) return;
       for (const Item& item : to.items) {

@@ -55,7 +55,8 @@ def check_schema(seed: int) -> str:
     schema = Maker(rng, joint=seed % 2 == 1).array(2)
     validator = Draft202012Validator(schema)
     try:
-        compiled = mw.compile(mw.JsonSchema(schema, whitespace="compact", key_order="any"), VOCABULARY)
+        space: Any = ("compact", "bounded", "any")[seed // 2 % 3]
+        compiled = mw.compile(mw.JsonSchema(schema, whitespace=space, key_order="any"), VOCABULARY)
     except mw.UnsatisfiableError:
         assert not any(validator.is_valid(value) for value, _ in UNIVERSE), schema
         return "unsatisfiable"

@@ -101,6 +101,15 @@ def test_an_item_is_kept_for_a_position_that_needs_it() -> None:
     assert follows(schema, '[2,null,{"a":0},') == {b"1"}
 
 
+def test_white_space_between_items() -> None:
+    strings = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+    assert accepts(strings, '["a", "b",\n  "c"]', whitespace="bounded")
+    assert not accepts(strings, '["a", "b",\n  "a"]', whitespace="bounded")
+    made = matcher(BOOLEANS, "[true,", whitespace="any")
+    assert {TOKENS[t] for t in made.allowed_tokens()} == {b"f", b" ", b"\n", b"\t", b"\r"}
+    assert made.accept_text(" \n") and made.accept_text("false ]") and made.is_accepting
+
+
 def test_rollback_and_forks_have_their_own_items() -> None:
     made = matcher(BOOLEANS, "[")
     one, other = made.fork(), made.fork()
