@@ -255,8 +255,14 @@ class Distinct:
             elif unique and identity(head) in used:
                 yield SKIPPED
             else:
+                some = False
                 for tail in self._product(keys[1:], unique, (*used, identity(head)) if unique else ()):
+                    some = True
                     yield (head, *tail) if type(tail) is tuple else tail
+                if not some and not unique:
+                    return  # whatever the head is
+                if not some:
+                    yield SKIPPED
 
 
 INCOMPLETE: Any = object()
