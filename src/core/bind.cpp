@@ -44,6 +44,7 @@ struct PyProgram {
   std::shared_ptr<mw::Program> program;
   nb::object lower;
   std::recursive_mutex lowering;
+  bool wide_unique = false;  // some values that must differ are not plain ASCII
 };
 
 void lower_nodes(PyProgram& p, const std::vector<mw::NodeId>& needs) {
@@ -371,6 +372,19 @@ std::vector<std::string> texts_of(nb::handle list) {
   return out;
 }
 
+// None: items may be equal; else the arguments of mw::UniqueItems.
+std::unique_ptr<const mw::UniqueItems> unique_of(PyProgram& p, nb::handle few_and_texts) {
+  if (few_and_texts.is_none()) return nullptr;
+  const auto both = nb::cast<nb::tuple>(few_and_texts);
+  std::vector<std::vector<std::string>> few;
+  for (nb::handle h : both[0]) few.push_back(texts_of(h));
+  auto texts = texts_of(both[1]);
+  const auto is_wide = [](const std::string& t) { return std::any_of(t.begin(), t.end(), [](char c) { return c < 0x20 || c > 0x7e; }); };
+  const auto some_wide = [&](const auto& all) { return std::any_of(all.begin(), all.end(), is_wide); };
+  p.wide_unique = p.wide_unique || some_wide(texts) || std::any_of(few.begin(), few.end(), some_wide);
+  return std::make_unique<const mw::UniqueItems>(std::move(few), std::move(texts));
+}
+
 mw::NodeId child_of(const PyProgram& p, int64_t n, bool optional) {
   if (optional && n == -1) return mw::kNoChild;
   if (n < 0 || !p.program->is_node(static_cast<mw::NodeId>(n))) throw nb::value_error("no such node");
@@ -449,7 +463,7 @@ void bind_program(nb::module_& m) {
           nb::gil_scoped_acquire gil;
           delete held;
         });
-        new (self) PyProgram{std::make_shared<mw::Program>(std::move(shared), static_cast<mw::Whitespace>(whitespace)), std::move(lower), {}};
+        new (self) PyProgram{std::make_shared<mw::Program>(std::move(shared), static_cast<mw::Whitespace>(whitespace)), std::move(lower), {}, false};
       }, "vocab"_a, "whitespace"_a, "lower"_a.none())
       .def("new_node", [](PyProgram& p) { return p.program->new_node(); })
       .def_prop_ro("node_count", [](PyProgram& p) { return p.program->node_count(); })
@@ -494,14 +508,18 @@ void bind_program(nb::module_& m) {
         mw::restrict_names(spec, p.program->vocab());
         define(p, node, std::make_unique<mw::ObjectMachine>(std::move(spec), p.program->whitespace(), p.program->vocab()), mw::ObjectMachine::start());
       })
-      .def("define_array", [](PyProgram& p, int64_t node, const std::vector<int64_t>& prefix, int64_t items, int64_t min, int64_t max) {
+      .def_prop_ro("spells_unique", [](PyProgram& p) {
+        return !p.program->has_unique() || p.program->vocab().is_byte_complete() || (p.program->spells_freely() && !p.wide_unique);
+      })
+      .def("uses_unique", [](PyProgram& p) { p.program->uses_unique(); })
+      .def("define_array", [](PyProgram& p, int64_t node, const std::vector<int64_t>& prefix, int64_t items, int64_t min, int64_t max, nb::handle unique) {
         p.program->uses_json();
         if (min < 0 || max < -1) throw nb::value_error("a number of items is negative");
         constexpr int64_t most = (int64_t{1} << 50);
         if (max > most) max = -1;
         if (min > most) throw nb::value_error("minimum number of items too large");
-        define(p, node, std::make_unique<mw::ArrayMachine>(children_of(p, prefix, false), child_of(p, items, true), static_cast<uint64_t>(min), max < 0 ? mw::ArrayMachine::kNoMax : static_cast<uint64_t>(max), p.program->whitespace()), mw::ArrayMachine::start());
-      })
+        define(p, node, std::make_unique<mw::ArrayMachine>(children_of(p, prefix, false), child_of(p, items, true), static_cast<uint64_t>(min), max < 0 ? mw::ArrayMachine::kNoMax : static_cast<uint64_t>(max), p.program->whitespace(), unique_of(p, unique)), mw::ArrayMachine::start());
+      }, "node"_a, "prefix"_a, "items"_a, "min"_a, "max"_a, "unique"_a = nb::none())
       .def("define_sequence", [](PyProgram& p, int64_t node, const std::vector<int64_t>& parts) {
         define(p, node, std::make_unique<mw::SequenceMachine>(children_of(p, parts, false)), mw::SequenceMachine::start());
       })
@@ -510,19 +528,21 @@ void bind_program(nb::module_& m) {
         if (p.program->is_defined(n)) throw nb::value_error("the node is defined already");
         p.program->define_union(n, children_of(p, members, false));
       })
-      .def("define_control", [](PyProgram& p, int64_t node, bool may_close, const std::vector<int64_t>& keys, const std::vector<int64_t>& offsets, const std::vector<int64_t>& children, const std::vector<int64_t>& nexts, int64_t witness) {
+      .def("define_control", [](PyProgram& p, int64_t node, bool may_close, const std::vector<int64_t>& keys, const std::vector<int64_t>& offsets, const std::vector<int64_t>& children, const std::vector<int64_t>& nexts, int64_t witness, uint32_t dearest) {
         const mw::NodeId n = child_of(p, node, false);
         if (p.program->is_defined(n)) throw nb::value_error("the node is defined already");
-        p.program->define_control(n, control_of(p, may_close, keys, offsets, children, nexts, witness));
-      }, "node"_a, "may_close"_a, "keys"_a, "offsets"_a, "children"_a, "nexts"_a, "witness"_a)
+        mw::Control control = control_of(p, may_close, keys, offsets, children, nexts, witness);
+        control.dearest = dearest;
+        p.program->define_control(n, std::move(control));
+      }, "node"_a, "may_close"_a, "keys"_a, "offsets"_a, "children"_a, "nexts"_a, "witness"_a, "dearest"_a = 0)
       .def("define_joint_object", [](PyProgram& p, int64_t node, int64_t control) {
         p.program->uses_json();
         define(p, node, std::make_unique<mw::JointObjectMachine>(child_of(p, control, false), p.program->whitespace()), mw::JointObjectMachine::start());
       }, "node"_a, "control"_a)
-      .def("define_joint_array", [](PyProgram& p, int64_t node, int64_t control) {
+      .def("define_joint_array", [](PyProgram& p, int64_t node, int64_t control, nb::handle unique) {
         p.program->uses_json();
-        define(p, node, std::make_unique<mw::JointArrayMachine>(child_of(p, control, false), p.program->whitespace()), mw::JointArrayMachine::start());
-      }, "node"_a, "control"_a)
+        define(p, node, std::make_unique<mw::JointArrayMachine>(child_of(p, control, false), p.program->whitespace(), unique_of(p, unique)), mw::JointArrayMachine::start());
+      }, "node"_a, "control"_a, "unique"_a = nb::none())
       .def("define_key", [](PyProgram& p, int64_t node, const PyRegex& regex, bool any_escapes) {
         p.program->uses_json();
         auto over = regex.over(p.program->vocab(), any_escapes ? mw::Transport::JsonAny : mw::Transport::JsonMinimal);

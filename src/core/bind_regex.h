@@ -93,6 +93,17 @@ inline void bind_regex(nb::module_& m) {
         }
         return low;
       }, nb::arg("most"))
+      .def("strings", [](PyRegex& self, size_t most) {
+        std::vector<std::string> found;
+        {
+          const Gate::Pass pass;
+          nb::gil_scoped_release release;
+          found = self.automaton->counts().shortest(self.automaton->dfa().start(), most);
+        }
+        nb::list out;
+        for (const std::string& text : found) out.append(nb::str(text.data(), text.size()));
+        return out;
+      }, nb::arg("most"))
       .def_prop_ro("state_count", [](PyRegex& self) { return self.automaton->dfa().state_count(); });
 }
 

@@ -22,6 +22,7 @@ struct Control {
   std::vector<NodeId> children, nexts;
   int32_t witness = -1;  // the alternative that a shortest way to the end takes; -1 where it may close
   uint32_t witness_entry = 0;
+  uint32_t dearest = 0;  // of an array whose items must differ: no item that has to come takes more tokens
 
   uint32_t entries() const { return static_cast<uint32_t>(keys.size()); }
   // The alternatives of an entry.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "spelling.h"
+#include "uniqueness.h"
 
 namespace mw {
 namespace {
@@ -17,7 +18,7 @@ size_t MaskRecord::bytes_used() const {
   const auto of = [](const MaskPart& p) {
     return sizeof(MaskPart) + p.dense.size() * sizeof(void*) + (p.add.size() + p.remove.size()) * sizeof(TokenId);
   };
-  size_t n = of(plain);
+  size_t n = of(plain) + doubts.size() * sizeof(TokenId);
   for (const MaskPart& p : repaired) n += of(p);
   return n;
 }
@@ -85,7 +86,21 @@ bool Walker::admits_end(const Item& end) {
   return !costs_ || admits(request_.item_cost(end));
 }
 
+bool Walker::opens_item(const Item& item) const {
+  return request_.uniqueness() &&
+         (request_.rest_has_open_item(item.rest) || request_.machine(item.machine).open_item(item.state));
+}
+
+// Whether what becomes of a further item, begun by the same token, depends on the text so far.
+bool Walker::is_doubtful(const Item& item) const {
+  return opens_item(item) && (costs_ || !request_.machine(item.machine).endless(request_, item.state));
+}
+
 void Walker::emit(std::span<const TokenId> tokens, const Item& end) {
+  if (is_doubtful(end)) {
+    doubts_.insert(doubts_.end(), tokens.begin(), tokens.end());
+    return;
+  }
   if (!tokens.empty() && admits_end(end)) add(tokens);
 }
 
@@ -104,7 +119,13 @@ void Walker::run(ConfigId id) {
   const Config& config = request_.config(id);
   for (const Item& item : config.items) walk(TokenTrie::kRoot, item);
   walk_later();
-  settle_doubts(id);
+  if (request_.uniqueness()) {
+    std::sort(doubts_.begin(), doubts_.end());
+    doubts_.erase(std::unique(doubts_.begin(), doubts_.end()), doubts_.end());
+    out_.doubts = std::move(doubts_);
+  } else {
+    settle_doubts(id);
+  }
   if (costs_ && !dropped_) out_.max_cost = max_cost_;
 }
 
@@ -127,7 +148,7 @@ void Walker::walk_later() {
 
 void Walker::walk(TrieNode node, const Item& item) {
   const Machine& m = request_.machine(item.machine);
-  if (trie_.descendants(node) >= kBaseMinDescendants && m.walk_base(*this, node, item)) return;
+  if (trie_.descendants(node) >= kBaseMinDescendants && !opens_item(item) && m.walk_base(*this, node, item)) return;
   uint8_t bytes[8];
   const int n = m.candidates(request_, item.state, bytes);
   const auto step = [&](TrieNode c, uint8_t b) {
@@ -228,7 +249,10 @@ void Walker::walk_exit(const Exit& exit, ExitTrie::Node& node, const Item& item)
 }
 
 void Walker::reach_exit(const Exit& exit, ExitTrie::Node& node, const Item& item) {
-  if (!node.tokens.empty() && admits_end(item)) {
+  if (!node.tokens.empty() && is_doubtful(item)) {
+    for (const ExitTrie::Token& t : node.tokens)
+      if (exit.range.holds(t.chars)) doubts_.push_back(t.id);
+  } else if (!node.tokens.empty() && admits_end(item)) {
     for (const ExitTrie::Token& t : node.tokens)
       if (exit.range.holds(t.chars)) part().add.push_back(t.id);
   }

@@ -19,6 +19,7 @@ struct MaskPart {
 struct MaskRecord {
   MaskPart plain;                  // without removals
   std::vector<MaskPart> repaired;  // with
+  std::vector<TokenId> doubts;     // where items must differ: tokens of which it depends on the position (uniqueness.h)
   uint32_t max_cost = kNoCost;     // the largest closing cost after any of its tokens, where costs were asked for
   size_t bytes_used() const;
   // row: words of the vocabulary's size.
@@ -95,6 +96,8 @@ class Walker {
   void step_exit(const Exit& exit, ExitTrie::Node& child, const Item& item, uint8_t b);
   void doubt_exit(const Exit& exit, ExitTrie::Node& node);
   bool admits_end(const Item& end);
+  bool opens_item(const Item& item) const;
+  bool is_doubtful(const Item& item) const;
   void settle_doubts(ConfigId config);
   MaskPart& part() { return part_ < 0 ? out_.plain : out_.repaired[static_cast<size_t>(part_)]; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "spelling.h"
+#include "uniqueness.h"
 
 namespace mw {
 
@@ -13,12 +14,13 @@ Matcher::Verdict Matcher::prepare() {
   const ConfigId root = r.root();
   if (r.lacks_nodes() || !r.program().settle_spelling(r.needs())) return Verdict::Needs;
   session_->steps[at_].config = root;
+  session_->steps[at_].recording = r.uniqueness() ? Recorder::kStart : 0;
   return Verdict::Yes;
 }
 
-void Matcher::push(ConfigId config, bool finished) {
+void Matcher::push(ConfigId config, uint32_t recording, bool finished) {
   const auto id = static_cast<uint32_t>(session_->steps.size());
-  session_->steps.push_back({at_, config, step().depth + 1, finished});
+  session_->steps.push_back({at_, config, step().depth + 1, finished, recording});
   at_ = id;
 }
 
@@ -32,28 +34,42 @@ Matcher::Verdict Matcher::accept(TokenId token) {
   const Vocab& vocab = r.vocab();
   if (vocab.is_eos(token)) {
     if (!step().finished && !r.config(config()).accepting) return Verdict::No;
-    push(config(), true);
+    push(config(), step().recording, true);
     return Verdict::Yes;
   }
   if (step().finished || !vocab.is_text(token)) return Verdict::No;
   return accept_bytes(vocab.bytes(token));
 }
 
+Matcher::Verdict Matcher::advance(std::string_view bytes, ConfigId& config_, uint32_t& recording) {
+  Request& r = request();
+  r.needs().clear();
+  if (Uniqueness* unique = r.uniqueness()) {
+    const Position to = unique->advance({config(), step().recording}, bytes);
+    config_ = to.config;
+    recording = to.recording;
+  } else {
+    config_ = r.advance(config(), bytes);
+  }
+  r.take_doubt();
+  if (r.lacks_nodes()) return Verdict::Needs;
+  return config_ == Request::kNoConfig ? Verdict::No : Verdict::Yes;
+}
+
 Matcher::Verdict Matcher::accept_bytes(std::string_view bytes) {
   if (prepare() == Verdict::Needs) return Verdict::Needs;
   if (step().finished) return bytes.empty() ? Verdict::Yes : Verdict::No;
   Request& r = request();
-  r.needs().clear();
-  const ConfigId next = r.advance(config(), bytes);
-  r.take_doubt();
-  if (r.lacks_nodes()) return Verdict::Needs;
-  if (next == Request::kNoConfig) return Verdict::No;
+  ConfigId next = Request::kNoConfig;
+  uint32_t recording = 0;
+  const Verdict verdict = advance(bytes, next, recording);
+  if (verdict != Verdict::Yes) return verdict;
   if (!r.program().spells_freely()) {
     const bool lives = can_be_spelled(r, next);
     if (r.lacks_nodes()) return Verdict::Needs;
     if (!lives) return Verdict::No;
   }
-  push(next, false);
+  push(next, recording, false);
   return Verdict::Yes;
 }
 
@@ -99,6 +115,28 @@ Matcher::Verdict Matcher::record(MaskRecord const*& out, uint32_t limit, MaskRec
   return Verdict::Yes;
 }
 
+Matcher::Verdict Matcher::write(const MaskRecord& record, uint32_t limit, std::span<uint32_t> row) {
+  record.write(row);
+  Uniqueness* unique = request().uniqueness();
+  if (!unique) return Verdict::Yes;
+  const Position at{config(), step().recording};
+  request().needs().clear();
+  Uniqueness::Repair within;
+  const Uniqueness::Repair* repair = &within;
+  if (limit < kNoCost) within = unique->repair_within(at, record, limit);
+  else repair = unique->repair(at, record);
+  if (request().lacks_nodes()) return Verdict::Needs;
+  for (TokenId t : repair->add) set_bit(row.data(), t);
+  for (TokenId t : repair->remove) clear_bit(row.data(), t);
+  return Verdict::Yes;
+}
+
+bool Matcher::knows_mask() const {
+  if (config() == Request::kNoConfig || !request().masks().contains(config())) return false;
+  Uniqueness* unique = request().uniqueness();
+  return !unique || unique->knows_repair({config(), step().recording});
+}
+
 Matcher::Verdict Matcher::fill(std::span<uint32_t> row, uint32_t max_tokens, bool memo_only) {
   const size_t words = words_for(request().vocab().size());
   const auto mine = row.first(words);
@@ -109,7 +147,7 @@ Matcher::Verdict Matcher::fill(std::span<uint32_t> row, uint32_t max_tokens, boo
     write_eos(mine);
     return Verdict::Yes;
   }
-  if (memo_only && (config() == Request::kNoConfig || !request().masks().contains(config()))) return Verdict::No;
+  if (memo_only && !knows_mask()) return Verdict::No;
   if (prepare() == Verdict::Needs) return Verdict::Needs;
   MaskRecord scratch;
   const MaskRecord* record_ = nullptr;
@@ -121,7 +159,7 @@ Matcher::Verdict Matcher::fill(std::span<uint32_t> row, uint32_t max_tokens, boo
     return fill_by_search(mine, max_tokens);
   } else {
     if (record(record_, limit, scratch) == Verdict::Needs) return Verdict::Needs;
-    record_->write(mine);
+    if (write(*record_, limit, mine) == Verdict::Needs) return Verdict::Needs;
   }
   if (max_tokens > 0 && request().config(config()).accepting) write_eos(mine);
   return Verdict::Yes;
@@ -138,7 +176,7 @@ Matcher::Verdict Matcher::cost(uint32_t& tokens) {
     return r.lacks_nodes() ? Verdict::Needs : Verdict::Yes;
   }
   if (!r.program().settle_costs(0, r.needs())) return Verdict::Needs;
-  tokens = r.config_cost(config());
+  tokens = r.uniqueness() ? r.uniqueness()->cost({config(), step().recording}) : r.config_cost(config());
   return r.lacks_nodes() ? Verdict::Needs : Verdict::Yes;
 }
 

@@ -14,13 +14,14 @@ namespace mw {
 // What forks share. History is a tree of steps; a matcher is a leaf.
 struct Session {
   explicit Session(std::shared_ptr<Program> program) : request(std::move(program)) {
-    steps.push_back({0, Request::kNoConfig, 0, false});
+    steps.push_back({0, Request::kNoConfig, 0, false, 0});
   }
   struct Step {
     uint32_t parent;
     ConfigId config;
     uint32_t depth;
     bool finished;
+    uint32_t recording;  // uniqueness.h; 0: nothing is recorded
   };
   std::mutex mutex;
   Request request;
@@ -56,10 +57,13 @@ class Matcher {
 
  private:
   const Session::Step& step() const { return session_->steps[at_]; }
-  void push(ConfigId config, bool finished);
+  Verdict advance(std::string_view bytes, ConfigId& config, uint32_t& recording);
+  void push(ConfigId config, uint32_t recording, bool finished);
   Verdict record(MaskRecord const*& out, uint32_t limit, MaskRecord& scratch);
   void write_eos(std::span<uint32_t> row) const;
   Verdict allowed_in(ConfigId id, std::vector<TokenId>& out);
+  Verdict write(const MaskRecord& record, uint32_t limit, std::span<uint32_t> row);
+  bool knows_mask() const;
   Verdict fill_by_search(std::span<uint32_t> row, uint32_t max_tokens);
 
   std::shared_ptr<Session> session_;

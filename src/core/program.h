@@ -60,6 +60,9 @@ class Program {
   // vocabularies that lack bytes this is settled before the first mask, which wants all nodes defined: one that the
   // vocabulary cannot spell would else come up when it is too late. False: `needs` holds undefined nodes.
   bool settle_spelling(std::vector<NodeId>& needs);
+  // Said before the first matcher: items of some array must differ.
+  void uses_unique() { unique_.store(true, std::memory_order_release); }
+  bool has_unique() const { return unique_.load(std::memory_order_acquire); }
   void uses_json() { json_.store(true, std::memory_order_relaxed); }
   bool spells_freely() const {
     return vocab_->is_byte_complete() || spells_freely_.load(std::memory_order_acquire);
@@ -94,7 +97,7 @@ class Program {
 
   std::shared_ptr<Vocab> vocab_;
   Whitespace whitespace_;
-  std::atomic<bool> json_{false}, spelling_settled_{false}, spells_freely_{false};
+  std::atomic<bool> json_{false}, unique_{false}, spelling_settled_{false}, spells_freely_{false};
   Control no_control_;  // stands for what was defined as something else
   StableVector<Node> nodes_;
   StableVector<std::unique_ptr<Machine>> machines_;

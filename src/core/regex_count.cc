@@ -30,6 +30,77 @@ bool StringCounts::exceeds(DfaState s, uint64_t n) {
   return known.least > n;
 }
 
+bool StringCounts::infinite(DfaState s) {
+  const std::scoped_lock lock(mutex_);
+  const auto known = infinite_.find(s);
+  if (known != infinite_.end()) return known->second;
+  return infinite_[s] = has_circle(s);
+}
+
+// Every state can be finished, so there are infinitely many iff the states go round in a circle somewhere: a depth-first
+// search comes to a state that it has not left yet.
+bool StringCounts::has_circle(DfaState s) {
+  constexpr size_t kMostStates = 4096;
+  struct Frame {
+    DfaState state;
+    std::vector<RegexDfa::Successor> next;
+  };
+  std::unordered_map<DfaState, bool> left;  // false: on the way
+  std::vector<Frame> way;
+  const auto enter = [&](DfaState at) {
+    left[at] = false;
+    way.push_back({at, successors(at)});
+  };
+  enter(s);
+  while (!way.empty() && left.size() < kMostStates) {
+    Frame& top = way.back();
+    if (top.next.empty()) {
+      left[top.state] = true;
+      way.pop_back();
+      continue;
+    }
+    const DfaState to = top.next.back().next;
+    top.next.pop_back();
+    const auto it = left.find(to);
+    if (it == left.end()) enter(to);
+    else if (!it->second) return true;
+  }
+  return false;
+}
+
+// The first code points that lead on, with where they lead to.
+std::vector<std::pair<uint32_t, DfaState>> StringCounts::steps(DfaState s, size_t most) {
+  uint64_t total = 0;
+  for (const auto& to : successors(s)) {
+    const auto& bytes = class_bytes_[to.cls];
+    total += std::accumulate(bytes.begin(), bytes.end(), uint64_t{0});
+  }
+  std::vector<std::pair<uint32_t, DfaState>> out;
+  for (uint32_t c = 0; c <= kLastCodePoint && out.size() < std::min<uint64_t>(total, most); ++c)
+    if (const DfaState to = dfa_.next(s, c); to != 0) out.emplace_back(c, to);
+  return out;
+}
+
+std::vector<std::string> StringCounts::shortest(DfaState s, size_t most) {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::string> out;
+  std::vector<std::pair<std::string, DfaState>> level{{"", s}}, next;
+  while (!level.empty() && out.size() < most) {
+    next.clear();
+    for (const auto& [text, at] : level) {
+      if (dfa_.accepting(at) && out.size() < most) out.push_back(text);
+      if (next.size() >= most) continue;  // each of those can be finished
+      for (const auto& [c, to] : steps(at, most)) {
+        uint8_t bytes[4];
+        const int n = encode_utf8(c, bytes);
+        next.emplace_back(text + std::string(bytes, bytes + n), to);
+      }
+    }
+    level.swap(next);
+  }
+  return out;
+}
+
 // Level by level, by length. Every state can be finished, so each of the strings of one length stands for a string more.
 StringCounts::Known StringCounts::count(DfaState s, uint64_t most) {
   uint64_t accepted = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "mask.h"
+#include "uniqueness.h"
 
 namespace mw {
 namespace {
@@ -25,6 +26,8 @@ Request::Request(std::shared_ptr<Program> program, bool settling) : program_(std
   rests_.emplace_back();  // kEndOfText
   after_pop_.push_back(kNoConfig);
   rest_costs_.push_back(0);
+  rest_notes_.emplace_back();
+  if (program_->has_unique()) uniqueness_ = std::make_unique<Uniqueness>(*this);
 }
 
 Request::~Request() = default;
@@ -64,6 +67,9 @@ RestId Request::intern_rest(const Item& frame) {
   rests_.push_back({frame});
   after_pop_.push_back(kNoConfig);
   rest_costs_.push_back(kNoCost + 1);
+  const Machine& m = machine(frame.machine);
+  const RestNotes& below = rest_notes_[frame.rest];
+  rest_notes_.push_back({below.depth + 1, below.unique || m.unique() != nullptr, below.open_item || m.open_item(frame.state)});
   rest_index_.insert(h, id);
   return id;
 }

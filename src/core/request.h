@@ -29,6 +29,7 @@ struct Config {
 
 struct MaskRecord;
 class SpellingSearch;
+class Uniqueness;
 
 class Request {
  public:
@@ -54,12 +55,22 @@ class Request {
   ConfigId after_pop(RestId rest, uint32_t value);
   ConfigId after_push(const Item& at, const Accept& a);
   std::span<const Item> frames(RestId rest) const { return rests_[rest]; }
+  // Of the frames to return to: how many there are; whether items of some must differ; whether some has an open_item.
+  uint32_t rest_depth(RestId rest) const { return rest_notes_[rest].depth; }
+  bool rest_is_unique(RestId rest) const { return rest_notes_[rest].unique; }
+  bool rest_has_open_item(RestId rest) const { return rest_notes_[rest].open_item; }
 
   // Reads one byte from a set of items.
   void step(std::span<const Item> from, uint8_t b, std::vector<Item>& to, bool& accepting);
   // The configuration after a token's bytes; kNoConfig where it dies.
   static constexpr ConfigId kNoConfig = 0xffffffffu;
   ConfigId advance(ConfigId from, std::string_view bytes);
+
+  // What depends on the text so far; nullptr where no items must differ.
+  Uniqueness* uniqueness() { return uniqueness_.get(); }
+  // Of the text before the byte that is being read; 0 in walks.
+  uint32_t recording() const { return recording_; }
+  void set_recording(uint32_t recording) { recording_ = recording; }
 
   // Nodes that were reached before they were defined: the result of the last call is then incomplete and must be thrown
   // away; define them and call again.
@@ -95,6 +106,10 @@ class Request {
   size_t bytes_used() const { return bytes_used_; }
 
  private:
+  struct RestNotes {
+    uint32_t depth = 0;
+    bool unique = false, open_item = false;
+  };
   RestId intern_rest(const Item& frame);
   ConfigId pop_to(RestId rest, uint32_t value);
 
@@ -104,6 +119,7 @@ class Request {
   HashIndex config_index_;
   std::vector<std::vector<Item>> rests_;
   HashIndex rest_index_;
+  std::vector<RestNotes> rest_notes_;
   std::vector<ConfigId> after_pop_;   // by rest, for value 0
   std::unordered_map<uint64_t, ConfigId> after_value_;  // by rest and value, for others
   std::unordered_map<uint64_t, uint32_t> control_costs_;
@@ -128,6 +144,8 @@ class Request {
   std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>> masks_;
   std::vector<int8_t> liveness_;
   std::shared_ptr<SpellingSearch> spelling_[2];  // shared: its type is complete in spelling.cc alone
+  std::unique_ptr<Uniqueness> uniqueness_;
+  uint32_t recording_ = 0;
   ConfigId root_ = kNoConfig;
   bool doubt_ = false;
   bool settling_ = false;

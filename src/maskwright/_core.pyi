@@ -11,6 +11,8 @@ class Regex:
     @property
     def is_empty(self) -> bool: ...
     def matches(self, text: str) -> bool: ...
+    def strings(self, most: int) -> list[str]:
+        """The shortest strings that it matches: `most` of them, or all where there are fewer."""
     def count(self, most: int) -> int:
         """How many strings it matches, at most `most`."""
     @property
@@ -51,7 +53,21 @@ class Program:
         any_order: bool,
         escapes_any: bool,
     ) -> None: ...
-    def define_array(self, node: int, prefix: list[int], items: int, min_items: int, max_items: int) -> None: ...
+    @property
+    def spells_unique(self) -> bool:
+        """Where items must differ, whatever can be continued can be spelled; known after the first mask."""
+    def uses_unique(self) -> None:
+        """Said before the first matcher: items of some array must differ."""
+    def define_array(
+        self,
+        node: int,
+        prefix: list[int],
+        items: int,
+        min_items: int,
+        max_items: int,
+        unique: tuple[list[list[bytes]], list[bytes]] | None = None,
+    ) -> None:
+        """unique: items must differ; by position the texts of few values, then texts for the others."""
     def define_sequence(self, node: int, parts: list[int]) -> None: ...
     def define_union(self, node: int, members: list[int]) -> None: ...
     def define_control(
@@ -63,9 +79,12 @@ class Program:
         children: list[int],
         nexts: list[int],
         witness: int,
+        dearest: int = 0,
     ) -> None: ...
     def define_joint_object(self, node: int, control: int) -> None: ...
-    def define_joint_array(self, node: int, control: int) -> None: ...
+    def define_joint_array(
+        self, node: int, control: int, unique: tuple[list[list[bytes]], list[bytes]] | None = None
+    ) -> None: ...
     def define_key(self, node: int, regex: Regex, any_escapes: bool) -> None: ...
     def matcher(self) -> Matcher: ...
 

@@ -237,3 +237,9 @@ def _require_tokens(compiled: CompiledGrammar) -> None:
             location="vocabulary",
             hint="The vocabulary lacks characters that the constraint needs: allow others, or add tokens",
         )
+    if not compiled._program.spells_unique:
+        raise VocabularyError(
+            "uniqueItems is not supported over this vocabulary: it lacks bytes that the texts of the schema need",
+            location="vocabulary",
+            hint="Leave uniqueItems out and check the value afterwards",
+        )

@@ -91,6 +91,8 @@ def _schema_problem(rng: random.Random, size: int, complete: bool | None) -> Pro
         numbers=style.numbers,
         escapes=style.escapes,
     )
+    if "uniqueItems" in case.constructs:
+        complete = True  # others are refused
     try:
         language = SchemaLanguage(case.schema, style, schema_pattern).language
     except CycleError:

@@ -26,7 +26,8 @@ coverage.expect(
     "multipleOf", "multipleOf-fraction", "multipleOf+bounds",
     "minLength", "maxLength", "pattern",
     "pattern+length", "format", "properties", "required", "required-unlisted", "additional-false",
-    "additional-schema", "forbidden-name", "items", "prefixItems", "items-false", "minItems", "maxItems", "enum",
+    "additional-schema", "forbidden-name", "items", "prefixItems", "items-false", "minItems", "maxItems", "uniqueItems",
+    "enum",
     "enum-string", "enum-object", "const", "anyOf", "ref", "recursive-ref", "defs", "nested", "annotation", "compact",
     "bounded", "any-space", "minimal", "any-escape", "plain", "full-numbers", "schema-order", "any-order"],
 )
@@ -160,9 +161,24 @@ class _Writer:
             made["minItems"] = self.pick(3)
         if self.pick(3) == 0:
             made["maxItems"] = made.get("minItems", 0) + self.pick(3)
+        if self.pick(5) == 0:
+            made = self.distinct()
         self.uses.update({"nested"} if self.nests(made) else ())
         self.uses.update(set(made) - {"type"})
         return made
+
+    def distinct(self) -> dict[str, Any]:
+        """An array whose items differ, of the kinds that the oracle decides: few values, or strings."""
+        few: tuple[Any, ...] = ({"type": "boolean"}, {"type": ["null", "boolean"]}, {"enum": ["a", "ab", 'a"b']},
+        {"enum": [1, 10, 1.5]}, {"enum": [[], [1], {"a": 1}]}, {"const": "a"})  # fmt: skip
+        made: dict[str, Any] = {"type": "array", "uniqueItems": True, "items": self.one_of(few)}
+        if self.pick(3) == 0:
+            made["items"] = {"type": "string", **self.one_of(({}, {"maxLength": 1}, {"pattern": "^[ab]+$"}))}
+        elif self.pick(3) == 0:
+            made["prefixItems"] = [self.one_of(few) for _ in range(1 + self.pick(2))]
+            made["maxItems"] = 3
+        least = self.pick(2 if made["items"].get("type") == "string" else 4)
+        return {**made, "minItems": least} if least else made
 
     def object(self, depth: int) -> Any:
         self.uses.add("object")

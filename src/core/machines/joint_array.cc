@@ -6,17 +6,26 @@
 
 namespace mw {
 
+// As ArrayMachine::item_ends.
+bool JointArrayMachine::item_ends(Request& r, State s) const {
+  if (!unique_ || phase(s) == First) return true;
+  if (r.recording() != 0) return unique_->admits(r);
+  if (open_item(s)) r.doubt();
+  return true;
+}
+
 State JointArrayMachine::next(Request& r, State s, uint8_t b) const {
   const Phase p = phase(s);
   if (p == Open) return b == '[' ? pack(r, First, control_) : kDead;
   if (p == Done || p == Branch) return kDead;
   const uint32_t w = next_space(ws_, space(s), b);
-  if (w != kSpaceDead) return pack(p, record(s), w);
+  if (w != kSpaceDead) return pack(p, record(s), w) | (s & kOpenItem);
   if (p == AfterComma || (b != ']' && b != ',')) return kDead;
   const Control* c = control(r, s);
   if (c == nullptr) return kDead;
-  if (b == ']') return c->may_close ? pack(Done, 0, 0) : kDead;
-  return p == AfterItem && c->items() > 0 ? pack(AfterComma, record(s), 0) : kDead;
+  const State open = unique_ && r.recording() == 0 ? kOpenItem : 0;
+  if (b == ']') return c->may_close && item_ends(r, s) ? pack(Done, 0, 0) : kDead;
+  return p == AfterItem && c->items() > 0 && item_ends(r, s) ? pack(AfterComma, record(s), 0) | open : kDead;
 }
 
 Accept JointArrayMachine::push(Request& r, const Control& c, uint32_t alternative) {
@@ -33,8 +42,11 @@ Accept JointArrayMachine::accept(Request& r, State s) const {
   if (p != First && p != AfterComma && p != Branch) return a;
   const Control* c = control(r, s);
   if (c == nullptr) return a;
-  if (p == Branch) return push(r, *c, joint(r, s).index);
-  if (c->items() == 1) return push(r, *c, 0);
+  if (p == Branch || c->items() == 1) {
+    a = push(r, *c, p == Branch ? joint(r, s).index : 0);
+    a.resume |= s & kOpenItem;
+    return a;
+  }
   a.split = c->items() > 1;
   return a;
 }
@@ -42,7 +54,7 @@ Accept JointArrayMachine::accept(Request& r, State s) const {
 void JointArrayMachine::branches(Request& r, State s, std::vector<State>& out) const {
   const NodeId at = joint(r, s).control;
   const Control* c = control(r, s);
-  for (uint32_t a = 0; c != nullptr && a < c->items(); ++a) out.push_back(pack(r, Branch, at, a));
+  for (uint32_t a = 0; c != nullptr && a < c->items(); ++a) out.push_back(pack(r, Branch, at, a) | (s & kOpenItem));
 }
 
 bool JointArrayMachine::more(Request& r, State s) const {
@@ -69,7 +81,7 @@ int JointArrayMachine::candidates(Request&, State s, std::span<uint8_t> out) con
 bool JointArrayMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   const Phase p = phase(item.state);
   if (p == Open || p == Done) return false;
-  return walk_spaces(w, ws_, node, item, space(item.state), pack(p, record(item.state), kSpaceOver));
+  return walk_spaces(w, ws_, node, item, space(item.state), pack(p, record(item.state), kSpaceOver) | (item.state & kOpenItem));
 }
 
 uint32_t JointArrayMachine::cost(Request& r, State s) const {

@@ -15,6 +15,7 @@ namespace mw {
 class Request;
 class Walker;
 class KeyMachine;
+class UniqueItems;
 
 using State = uint64_t;
 using MachineId = uint32_t;
@@ -83,6 +84,13 @@ class Machine {
   virtual void children(std::vector<NodeId>&) const {}
   // The machine itself, where it reads keys that must differ.
   virtual const KeyMachine* key() const { return nullptr; }
+  // Of an array whose items must differ (uniqueness.h). `open_item`: a walk that records nothing has begun an item behind
+  // the one that was being written when it started.
+  virtual const UniqueItems* unique() const { return nullptr; }
+  virtual bool open_item(State) const { return false; }
+  // Whether the value can still become one of infinitely many, whatever its members are that have begun. Only certain if
+  // true; asked for only where items must differ.
+  virtual bool endless(Request&, State) const { return false; }
 
   MachineId id = 0;
 };

@@ -37,6 +37,7 @@ class ObjectMachine final : public Machine {
   uint32_t cost(Request& r, State s) const override;
   State forget(Request& r, State s, const Forget& f) const override;
   void children(std::vector<NodeId>& out) const override;
+  bool endless(Request& r, State s) const override;
 
  private:
   enum Phase : uint64_t { Open, First, Key, OtherKey, AfterKey, Value, AfterValue, AfterComma, Done };

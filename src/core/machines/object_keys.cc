@@ -4,6 +4,7 @@
 
 #include "../request.h"
 #include "object.h"
+#include "unique.h"
 
 namespace mw {
 
@@ -106,6 +107,21 @@ bool ObjectMachine::can_close(const Records& k, const ObjectRecord& r) const {
   for (uint32_t i = next_required_[0]; i < size(); i = next_required_[i + 1])
     if (!k.in_set(r.seen, i)) return false;
   return true;
+}
+
+// Because of a member that has not begun yet. Inside a key it is not settled which may still come, unless others may.
+bool ObjectMachine::endless(Request& r, State s) const {
+  if (phase(s) == Done) return false;
+  if (spec_.additional != kNoChild) return true;  // by its key
+  if (in_key(s)) return false;
+  const Records& k = r.records();
+  const ObjectRecord rec = k.object(record(s));
+  for (uint32_t i = spec_.any_order ? 0 : rec.next; i < size(); ++i) {
+    const bool here = (phase(s) == AfterKey || phase(s) == Value) && cursor(s) == i;
+    if (spec_.children[i] == kNoChild || (!here && k.in_set(rec.seen, i))) continue;
+    if (node_is_endless(r, spec_.children[i])) return true;
+  }
+  return false;
 }
 
 ObjectRecord ObjectMachine::after_name(Records& k, ObjectRecord r, uint32_t i) const {

@@ -184,6 +184,11 @@ State RegexStringMachine::forget(Request&, State s, const Forget&) const {
   return pack(d, forget_in(dfa_, d, sub_of(s), any_escapes_));
 }
 
+bool RegexStringMachine::endless(Request&, State s) const {
+  if (s == kClosed || (s != kQuote && sub_of(s) != 0)) return false;
+  return automaton_->counts().infinite(s == kQuote ? dfa_.start() : static_cast<DfaState>(s >> kSubBits));
+}
+
 // ---------------------------------------------------------------- raw text of a regex
 
 RegexMachine::RegexMachine(std::shared_ptr<Automaton> automaton, const Vocab& vocab)
@@ -231,6 +236,20 @@ bool RegexMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
 State RegexMachine::forget(Request&, State s, const Forget&) const {
   const auto d = static_cast<DfaState>(s >> kSubBits);
   return (State{d} << kSubBits) | forget_in(dfa_, d, sub_of(s), true);
+}
+
+// From the start, where digits are those of an integer: more and more of them are other numbers. (Of zeros behind a point, or
+// in an exponent, that is not so.)
+bool RegexMachine::endless(Request&, State s) const {
+  if (s != start()) return false;
+  DfaState d = dfa_.start();
+  if (const DfaState minus = dfa_.next(d, '-'); minus != 0 && dfa_.next(d, '1') == 0) d = minus;
+  for (int n = 0; n < 64 && d != 0; ++n) {
+    const DfaState next = dfa_.next(d, '1');
+    if (next == d) return true;
+    d = next;
+  }
+  return false;
 }
 
 uint32_t RegexMachine::cost(Request& r, State s) const {

@@ -19,6 +19,7 @@ class StringMachine final : public Machine {
   int candidates(Request&, State s, std::span<uint8_t> out) const override;
   bool walk_base(Walker& w, TrieNode node, const Item& item) const override;
   bool has_base(Request&, State s) const override { return s < kClosed; }
+  bool endless(Request&, State s) const override { return s != kClosed && max_ == kNoMax; }
   uint32_t cost(Request& r, State s) const override;
   State forget(Request& r, State s, const Forget& f) const override;
 
@@ -47,6 +48,7 @@ class RegexStringMachine final : public Machine {
   int candidates(Request&, State s, std::span<uint8_t> out) const override;
   bool walk_base(Walker& w, TrieNode node, const Item& item) const override;
   bool has_base(Request&, State s) const override { return s < kClosed && (s & kSubMask) == 0; }
+  bool endless(Request&, State s) const override;
   uint32_t cost(Request& r, State s) const override;
   State forget(Request& r, State s, const Forget& f) const override;
 
@@ -70,6 +72,7 @@ class RegexMachine final : public Machine {
   bool more(Request&, State s) const override;
   bool walk_base(Walker& w, TrieNode node, const Item& item) const override;
   bool has_base(Request&, State s) const override { return (s & kSubMask) == 0; }
+  bool endless(Request&, State s) const override;
   uint32_t cost(Request& r, State s) const override;
   State forget(Request& r, State s, const Forget& f) const override;
 

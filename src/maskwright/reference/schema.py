@@ -15,6 +15,7 @@ from typing import Any
 
 from maskwright.grammar import ir
 from maskwright.reference.applicable import Applicable, Places
+from maskwright.reference.distinct import Distinct
 from maskwright.reference.formats import FORMATS
 from maskwright.reference.json_text import Style, quoted
 from maskwright.reference.json_value import Schema, decimal, identity, type_of
@@ -55,13 +56,13 @@ class SchemaLanguage:
     """
 
     def __init__(self, schema: Schema, style: Style, pattern: Callable[[str], ir.Ir]) -> None:
-        self._sets = Applicable(schema)
+        self.sets = Applicable(schema)
         self._style = style
         self._pattern = pattern
         self._has_values: dict[Places, bool] = {}
         self._lazy: dict[object, Node] = {}
         self._strings: dict[Places, Node] = {}
-        self._after: dict[_Object, Callable[[bytes | None], Node]] = {}
+        self._after: dict[object, Callable[[bytes | None], Node]] = {}
 
     @property
     def language(self) -> Node:
@@ -88,10 +89,10 @@ class SchemaLanguage:
         return any([self._branch_lives(branch, kind) for branch, kind in self._cases(places)])
 
     def _cases(self, places: Places) -> list[tuple[Places, str]]:
-        return [(branch, kind) for branch in self._sets.branches(places) for kind in self._sets.kinds(branch)]
+        return [(branch, kind) for branch in self.sets.branches(places) for kind in self.sets.kinds(branch)]
 
     def _branch_lives(self, branch: Places, kind: str) -> bool:
-        sets, known = self._sets, self._has_values
+        sets, known = self.sets, self._has_values
         listed = self._listed(branch, kind)
         if listed is not None:
             return bool(listed)
@@ -102,7 +103,9 @@ class SchemaLanguage:
         if kind == "array":
             least, most = sets.counts(branch, "minItems", "maxItems")
             items = [known.setdefault(sets.item(branch, i), False) for i in range(sets.prefix(branch) + 1)]
-            return (most is None or least <= most) and all(items[:least])
+            if (most is not None and most < least) or not all(items[:least]):
+                return False
+            return True not in sets.said(branch, "uniqueItems") or Distinct(self, self._style).fits(branch)
         return not is_empty(self._scalar(branch, kind))
 
     # -- texts ---------------------------------------------------------------------------------------------------------
@@ -122,12 +125,35 @@ class SchemaLanguage:
             return EMPTY
         listed = self._listed(branch, kind)
         if listed is not None:
-            return alt(*(self._constant(value) for value in listed))
+            return alt(*(self.constant(value) for value in listed))
         if kind == "object":
             return cat(literal(b"{"), self._members(_Object(branch), first=True))
         if kind == "array":
+            if True in self.sets.said(branch, "uniqueItems"):
+                return Distinct(self, self._style).array(branch)
             return cat(literal(b"["), self._items(branch, 0))
         return self._scalar(branch, kind)
+
+    def few(self, places: Places) -> list[Any] | None:
+        """The values of a set that is listed by `enum`, `const`, null and booleans; None where there are others."""
+        found: list[Any] = []
+        for branch, kind in self._cases(places):
+            listed = self._listed(branch, kind)
+            if listed is None and kind not in ("null", "boolean"):
+                return None
+            found += listed if listed is not None else [None] if kind == "null" else [True, False]
+        return list({identity(v): v for v in found}.values())
+
+    def strings(self, places: Places) -> Node | None:
+        """The texts of a set that has strings alone, and no list of them; None where there are others."""
+        cases = list(self._cases(places))
+        if any(kind != "string" or self._listed(branch, kind) is not None for branch, kind in cases):
+            return None
+        return alt(*(self._scalar(branch, kind) for branch, kind in cases))
+
+    def after(self, state: object, make: Callable[[bytes | None], Node]) -> Callable[[bytes | None], Node]:
+        """What follows a text: one function a state, so that equal nodes stay one."""
+        return self._after.setdefault(state, make)
 
     def _scalar(self, branch: Places, kind: str) -> Node:
         if kind == "null":
@@ -141,15 +167,15 @@ class SchemaLanguage:
         return self._number(branch)
 
     def _number(self, branch: Places) -> Node:
-        low, high = self._sets.number_bounds(branch)
-        whole, style = self._sets.integers_only(branch), self._style.numbers
-        steps = [s for s in self._sets.steps(branch) if not whole or 1 % s]  # others are said of every integer
+        low, high = self.sets.number_bounds(branch)
+        whole, style = self.sets.integers_only(branch), self._style.numbers
+        steps = [s for s in self.sets.steps(branch) if not whole or 1 % s]  # others are said of every integer
         if low is None and high is None and not steps:
             return integer(style) if whole else number(style)
         return intersect(between(low, high, places(whole, style)), *map(multiples, steps))
 
     def _string(self, branch: Places) -> Node:
-        sets = self._sets
+        sets = self.sets
         least, most = sets.counts(branch, "minLength", "maxLength")
         parts = [self._style.content(self._pattern(text)) for text in sets.said(branch, "pattern")]
         if self._style.formats == "assert":
@@ -167,12 +193,12 @@ class SchemaLanguage:
 
     def _make_members(self, state: _Object, first: bool) -> Node:
         space = self._style.space
-        close = literal(b"}") if self._sets.required(state.branch) <= state.seen else EMPTY
+        close = literal(b"}") if self.sets.required(state.branch) <= state.seen else EMPTY
         more = self._any_member(state)
         return cat(space, alt(close, more if first else cat(literal(b","), space, more)))
 
     def _any_member(self, state: _Object) -> Node:
-        names, required = self._sets.names(state.branch), self._sets.required(state.branch)
+        names, required = self.sets.names(state.branch), self.sets.required(state.branch)
         in_order = self._style.key_order == "schema"
         parts = []
         for i, name in enumerate(names):
@@ -181,14 +207,14 @@ class SchemaLanguage:
             parts.append(self._named(replace(state, at=i + 1 if in_order else 0), name))
             if in_order and name in required:
                 return alt(*parts)  # it cannot be passed over
-        if not self._live(self._sets.member(state.branch, None)):
+        if not self._live(self.sets.member(state.branch, None)):
             return alt(*parts)
         unused = complement(alt(*(self._style.text(name) for name in {*names, *state.seen})))
         keys = intersect(quoted(self._style.any_content(0, None)), unused)
         return alt(*parts, member(keys, b"", self._other(replace(state, at=len(names) if in_order else 0))))
 
     def _named(self, state: _Object, name: str) -> Node:
-        places = self._sets.member(state.branch, name)
+        places = self.sets.member(state.branch, name)
         if not self._live(places):
             return EMPTY
         space = self._style.space
@@ -200,24 +226,24 @@ class SchemaLanguage:
 
         def after(key: bytes | None) -> Node:
             seen = state.seen if key is None else state.seen | {json.loads(key)}
-            value = self._value(self._sets.member(state.branch, None))
+            value = self._value(self.sets.member(state.branch, None))
             space = self._style.space
             return cat(space, literal(b":"), space, value, self._members(replace(state, seen=seen), first=False))
 
-        return self._after.setdefault(state, after)
+        return self.after(state, after)
 
     def _items(self, branch: Places, index: int) -> Node:
         """The rest of an array after `index` items, its closing bracket included."""
         return self._kept((branch, index), lambda: self._make_items(branch, index))
 
     def _make_items(self, branch: Places, index: int) -> Node:
-        least, most = self._sets.counts(branch, "minItems", "maxItems")
+        least, most = self.sets.counts(branch, "minItems", "maxItems")
         space = self._style.space
-        places = self._sets.item(branch, index)
+        places = self.sets.item(branch, index)
         more = EMPTY
         if (most is None or index < most) and self._live(places):
             # From some index on nothing changes any more; the count stands still there.
-            still = most is None and index >= max(least, self._sets.prefix(branch), 1)
+            still = most is None and index >= max(least, self.sets.prefix(branch), 1)
             more = cat(self._value(places), self._items(branch, index if still else index + 1))
         close = literal(b"]") if index >= least else EMPTY
         return cat(space, alt(close, more if index == 0 else cat(literal(b","), space, more)))
@@ -226,7 +252,7 @@ class SchemaLanguage:
 
     def _listed(self, branch: Places, kind: str) -> list[Any] | None:
         """The values of a type that `enum`, `const` and everything else allow; None without these keywords."""
-        lists = [*self._sets.said(branch, "enum"), *([value] for value in self._sets.said(branch, "const"))]
+        lists = [*self.sets.said(branch, "enum"), *([value] for value in self.sets.said(branch, "const"))]
         if not lists:
             return None
         common = set.intersection(*({identity(v) for v in values} for values in lists))
@@ -234,11 +260,11 @@ class SchemaLanguage:
         return [v for v in values.values() if self._satisfies(v, branch)]
 
     def _allows(self, value: Any, places: Places) -> bool:
-        return any(self._in_branch(value, branch) for branch in self._sets.branches(places))
+        return any(self._in_branch(value, branch) for branch in self.sets.branches(places))
 
     def _in_branch(self, value: Any, branch: Places) -> bool:
         kind = type_of(value)
-        if kind not in self._sets.kinds(branch):
+        if kind not in self.sets.kinds(branch):
             return False
         listed = self._listed(branch, kind)
         if listed is not None:
@@ -247,7 +273,7 @@ class SchemaLanguage:
 
     def _satisfies(self, value: Any, branch: Places) -> bool:
         """Whether a value satisfies the keywords other than enum, const and type."""
-        sets, kind = self._sets, type_of(value)
+        sets, kind = self.sets, type_of(value)
         if kind == "object":
             names = sets.names(branch)
             members = all(self._allows(v, sets.member(branch, k if k in names else None)) for k, v in value.items())
@@ -255,6 +281,8 @@ class SchemaLanguage:
         if kind == "array":
             least, most = sets.counts(branch, "minItems", "maxItems")
             items = all(self._allows(v, sets.item(branch, i)) for i, v in enumerate(value))
+            if True in sets.said(branch, "uniqueItems") and len(set(map(identity, value))) < len(value):
+                return False
             return items and least <= len(value) and (most is None or len(value) <= most)
         if kind == "string":
             text = json.dumps(value, ensure_ascii=False)
@@ -266,7 +294,7 @@ class SchemaLanguage:
             return fits(decimal(value), *sets.number_bounds(branch)) and (whole or not sets.integers_only(branch))
         return True
 
-    def _constant(self, value: Any) -> Node:
+    def constant(self, value: Any) -> Node:
         """The writings of one value; objects with their keys in the order given, or in any."""
         kind, space = type_of(value), self._style.space
         if kind == "number":
@@ -274,10 +302,10 @@ class SchemaLanguage:
         if kind == "string":
             return self._style.text(value)
         if kind == "array":
-            return _listing(b"[", [self._constant(v) for v in value], b"]", space)
+            return _listing(b"[", [self.constant(v) for v in value], b"]", space)
         if kind == "object":
             colon = cat(space, literal(b":"), space)
-            members = {k: cat(self._style.text(k), colon, self._constant(v)) for k, v in value.items()}
+            members = {k: cat(self._style.text(k), colon, self.constant(v)) for k, v in value.items()}
             if self._style.key_order == "schema":
                 return _listing(b"{", list(members.values()), b"}", space)
             return cat(literal(b"{"), space, _permutations(frozenset(members.items()), space, True), literal(b"}"))

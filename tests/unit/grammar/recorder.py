@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 from maskwright.grammar.json_schema import JsonSchema, SchemaPlan
 from maskwright.grammar.plan import CompileLimits
+from maskwright.reference.json_value import identity
 
 
 class Number(str):
@@ -70,9 +72,14 @@ class Recorder:
         assert not any(needed and child < 0 for needed, child in zip(required, children, strict=True))
         self._define(node, "object", [n.decode() for n in names], children, required, additional, any_order)
 
-    def define_array(self, node: int, prefix: list[int], items: int, least: int, most: int) -> None:
+    def uses_unique(self) -> None:
+        """Nothing to do: arrays say it."""
+
+    def define_array(
+        self, node: int, prefix: list[int], items: int, least: int, most: int, unique: object = None
+    ) -> None:
         assert most < 0 or (least <= most and len(prefix) <= most)
-        self._define(node, "array", prefix, items, least, most)
+        self._define(node, "array", prefix, items, least, most, unique is not None)
 
     def define_union(self, node: int, members: list[int]) -> None:
         assert members
@@ -114,8 +121,12 @@ class Recorder:
             return args[0] <= len(value) and (args[1] < 0 or len(value) <= args[1])
         return value.encode() in args[0] if kind == "choice_string" else bool(args[0].matches(value))
 
-    def _array(self, value: list[Any], prefix: list[int], items: int, least: int, most: int) -> bool:
+    def _array(
+        self, value: list[Any], prefix: list[int], items: int, least: int, most: int, unique: bool
+    ) -> bool:
         if len(value) < least or 0 <= most < len(value):
+            return False
+        if unique and len({identity(plain(v)) for v in value}) < len(value):
             return False
         nodes = [prefix[n] if n < len(prefix) else items for n in range(len(value))]
         return all(node >= 0 and self.check(node, v) for node, v in zip(nodes, value, strict=True))
@@ -137,6 +148,15 @@ class Recorder:
             return False
         nodes = [children[names.index(k)] if k in names else additional for k in keys]
         return all(node >= 0 and self.check(node, v) for node, (_, v) in zip(nodes, value, strict=True))
+
+
+def plain(value: Any) -> Any:
+    """A parsed value as Python data."""
+    if isinstance(value, Number):
+        return Decimal(str(value))
+    if isinstance(value, Members):
+        return {name: plain(v) for name, v in value}
+    return [plain(v) for v in value] if isinstance(value, list) else value
 
 
 def record(schema: Any, **options: Any) -> Recorder:

@@ -66,7 +66,7 @@ MALFORMED: list[tuple[Any, str, str]] = [
 ]
 
 UNSUPPORTED: list[tuple[Any, str]] = [
-    ({"uniqueItems": True}, "/uniqueItems"),
+    ({"not": {"uniqueItems": True}}, "/not/uniqueItems"),
     ({"not": {"$ref": "#"}}, "/not"),
     ({"type": "object", "not": {"not": {"allOf": [{"$ref": "#/not"}]}}}, "/not/not"),
     ({"format": "idn-hostname"}, "/format"),

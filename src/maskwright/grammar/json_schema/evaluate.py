@@ -120,6 +120,8 @@ def _fits_object(scan: Scan, number: int, schema: dict[str, Any], value: dict[st
 def _fits_array(scan: Scan, schema: dict[str, Any], value: list[Any]) -> bool:
     if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
         return False
+    if schema.get("uniqueItems") is True and len(set(map(identity, value))) < len(value):
+        return False
     prefix, rest = tuple_of(schema, scan.draft)
     rest = True if rest is ABSENT else rest
     return all(_fits(scan, prefix[n] if n < len(prefix) else rest, v) for n, v in enumerate(value))

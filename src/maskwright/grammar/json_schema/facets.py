@@ -37,6 +37,9 @@ class Facets:
         min_length, max_length, regexes: of strings; -1 is no maximum.
         required: names that an object must have, in order.
         min_items, max_items: of arrays; -1 is no maximum.
+        unique: items of arrays must differ.
+        few: where they must, by position, the texts of the values of those that have to be filled and have few; and
+            texts of which each of the others can have one.
         excluded: numbers that are left out.
         values: with `enum` or `const`, the only candidates; they still have to be held against the rest.
         reason: the schema and keyword that took a type away last, for the error where none is left.
@@ -46,6 +49,7 @@ class Facets:
         "_objects",
         "_tuples",
         "excluded",
+        "few",
         "high",
         "low",
         "max_items",
@@ -58,6 +62,7 @@ class Facets:
         "required",
         "steps",
         "types",
+        "unique",
         "values",
     )
 
@@ -72,6 +77,8 @@ class Facets:
         self.regexes: list[tuple[str, Ir]] = []
         self.required: dict[str, None] = {}
         self.excluded: tuple[Any, ...] = ()
+        self.unique = not scan.unique.isdisjoint(members)
+        self.few: tuple[list[list[bytes]], list[bytes]] = [], []
         self.values: list[Any] | None = None
         self.reason: tuple[int, str] | None = None
         self._objects: list[Shape] = []

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from maskwright.errors import SchemaError
 
 from .assertions import check_names
+from .distinct import Distinct
 from .evaluate import distinct, fits_locally
 from .facets import Facets
 from .joint import Joint
-from .kinds import EVERY, OBJECT
+from .kinds import ARRAY, EVERY, OBJECT
 from .model import ALWAYS, NEVER, NOTHING, Group, Key
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Forms:
         self.claims: list[Claim] = []
         self.reasons: dict[Key, tuple[int, str]] = {}
         self._memo: dict[Key, list[Facets]] = {}
+        self._distinct = self.joint.engine.distinct = Distinct(self)
 
     def union(self, key: Key) -> list[Key] | None:
         """The keys of the branches, where the key is nothing but an `anyOf` or `oneOf`."""
@@ -102,6 +104,8 @@ class Forms:
         facets = Facets(scan, members)
         if scan.long and facets.types & OBJECT:
             check_names(scan, scan.where(members[0]) if members else "", facets.properties(scan)[0])
+        if facets.unique and facets.types & ARRAY and facets.values is None:
+            self._distinct.settle(facets, next(i for i in members if i in scan.unique))
         if not facets.types:
             self.reasons.setdefault(key, facets.reason or (members[0], "type"))
             return None

@@ -44,6 +44,8 @@ class Lowering:
 
     def start(self, program: Program) -> None:
         """Allocates the root."""
+        if self._scan.unique:
+            program.uses_unique()
         self.node(program, self._scan.resolve(self._scan.root))
 
     def lower(self, program: Program, node: int) -> None:
@@ -189,7 +191,8 @@ class Lowering:
 
         def define(program: Program, node: int) -> None:
             children = [self.node(program, key) for key in prefix]
-            program.define_array(node, children, self.node(program, rest) if open_ else -1, least, most)
+            items = self.node(program, rest) if open_ else -1
+            program.define_array(node, children, items, least, most, facets.few if facets.unique else None)
 
         return define
 

@@ -41,7 +41,7 @@ def _negate(scan: Scan, number: int, depth: int) -> Schemas:
         raise _NoComplement  # the latter: a circle of complements
     if number in scan.later:
         scan.settle(number)
-    if number in scan.joint:
+    if number in scan.joint or number in scan.unique:
         raise _NoComplement
     schema = scan.schemas[number]
     out = _negate_groups(scan, number, depth)

@@ -93,7 +93,7 @@ def is_range_empty(
     if low is None or high is None:
         return False
     if not types & FRACTION:
-        least, most = _integers(low, high)
+        least, most = integer_bounds(low, high)
         assert least is not None and most is not None
         left = most - least + 1
         return left <= 0 or (left <= len(excluded) and all(n in excluded for n in range(least, most + 1)))
@@ -155,8 +155,8 @@ def _has_no_multiple(
     return last - first < run and all(v in left_out or any(is_multiple(v, n) for n in not_of) for v in values)
 
 
-def _integers(low: Bound | None, high: Bound | None) -> tuple[int | None, int | None]:
-    """The least and the greatest integer."""
+def integer_bounds(low: Bound | None, high: Bound | None) -> tuple[int | None, int | None]:
+    """The least and the greatest integer between two bounds."""
     least = None if low is None else floor(low[0]) + 1 if low[1] else ceil(low[0])
     most = None if high is None else ceil(high[0]) - 1 if high[1] else floor(high[0])
     return least, most
@@ -198,7 +198,7 @@ def number_ir(
     """The texts of the numbers of `types` between two bounds, without the `excluded` ones."""
     whole, full = not types & FRACTION, _is_full(types, options)
     grid = _grid(types, steps, options) if steps.of else None
-    least, most = _integers(low, high) if whole else (None, None)
+    least, most = integer_bounds(low, high) if whole else (None, None)
     bounded = (least is not None or most is not None) if whole else (low is not None or high is not None)
     # By value, so without exponents.
     exact = bounded or bool(excluded) or not types & INTEGER or grid is not None or bool(steps.not_of)
@@ -271,7 +271,7 @@ def exact_number_ir(
         # The domain that this is held against keeps plain numbers to their places.
         term = multiples(grid, low, high, 0 if whole and options.lexical else None)
     elif whole:
-        least, most = _integers(low, high)
+        least, most = integer_bounds(low, high)
         term = digits.integer_range(least, most, full=not options.lexical)
     else:
         (lo, lo_open), (hi, hi_open) = low or (None, False), high or (None, False)

@@ -161,5 +161,6 @@ _DETAILS = {
     "multipleOf": "no multiple lies between the bounds, or none that is left",
     "pattern": "no string fits pattern, format and lengths together",
     "maxLength": "minLength is larger than maxLength",
+    "uniqueItems": "uniqueItems and minItems ask for more different items than there are",
     "minItems": "minItems is larger than maxItems",
 }

@@ -185,9 +185,10 @@ def on_contains(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
 
 
 def on_unique(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
-    """`uniqueItems`: exact where it is false, or where there is at most one item."""
+    """`uniqueItems`: exact where it has to hold; says nothing where there is at most one item."""
     if not isinstance(value, bool):
         scan.bad(i, "uniqueItems", "true or false", value)
     most = schema.get("maxItems")
     if value and not (isinstance(most, int) and most <= 1):
-        refuse(scan, i, "uniqueItems", "Leave it out and check the value afterwards, or give maxItems 1")
+        scan.unique.add(i)
+        scan.suspect = True

@@ -53,6 +53,7 @@ class Scan:
             they apply to.
         parts: what applies in place by keywords that the plain forms do not know, by schema.
         patterns: of `patternProperties`: a name for the term, the term, and the schema.
+        unique: schemas that want items to differ, and allow more than one.
         whole: some schema asks what others evaluated, so that nothing is rewritten.
         suspect: something met may have no value at all, or a required part of it.
         linked: there are references.
@@ -94,6 +95,7 @@ class Scan:
         self.joint: dict[int, set[str]] = {}
         self.parts: dict[int, list[Group]] = {}
         self.patterns: dict[int, list[tuple[str, Ir, Any]]] = {}
+        self.unique: set[int] = set()
         self.whole = False
         self.judge: Callable[[int, Any], bool] | None = None
         self.suspect = False

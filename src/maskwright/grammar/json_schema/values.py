@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from maskwright.grammar.automata import automaton
@@ -21,6 +23,17 @@ if TYPE_CHECKING:
 
 # Up to so many numbers in one list get all their writings; beyond, one each, and the report says so.
 MOST_SPELLED_NUMBERS = 64
+
+
+def written(value: Any) -> str:
+    """A JSON text of a value, as short as any."""
+    if isinstance(value, list):
+        return f"[{','.join(map(written, value))}]"
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{written(name)}:{written(v)}' for name, v in value.items())}}}"
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        return canonical(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def value_pieces(lowering: Lowering, values: list[Any], options: Options, types: int = NUMBER) -> list[Piece]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from maskwright.errors import LimitError
+from maskwright.errors import LimitError, SchemaError
 
 from ..kinds import ARRAY
 from ..model import ALWAYS, NEVER
@@ -31,12 +31,14 @@ class State(NamedTuple):
         failed: nodes that do not hold any more.
         clauses: open ones, as for objects.
         counts: by node with `contains`, the items that fit, as far as they matter.
+        used: where items must differ, by vector with few values, how many were taken.
     """
 
     position: int
     failed: frozenset[int]
     clauses: frozenset[Clause]
     counts: Ids
+    used: Ids = ()
 
 
 class Step(NamedTuple):
@@ -47,7 +49,12 @@ class Step(NamedTuple):
 
 
 class ArrayFrame:
-    """The arrays under two sets of schemas: those that have to hold, and those that are observed."""
+    """The arrays under two sets of schemas: those that have to hold, and those that are observed.
+
+    Attributes:
+        unique: items must differ.
+        texts: then, values such that each item that has to come can be one of them; once there is a start.
+    """
 
     def __init__(self, engine: Engine, must: Ids, may: Ids) -> None:
         nodes = engine.nodes
@@ -66,6 +73,12 @@ class ArrayFrame:
         self._horizon = max(limits, default=0)
         self._most = min((n.max_items for n in here if n.max_items is not None and n.number in self.base), default=None)
         self._longest = max((len(n.prefix) for n in here), default=0)
+        self.unique = self._must_differ(here) if self.possible else False
+        # Positions that have to be filled, at most: of values that are as many there is always one left.
+        self._needed = max((n.min_items for n in here), default=0) + sum(n.min_contains for n in self._counted)
+        self._known: list[frozenset[int]] = []
+        self._scarce: dict[int, int] = {}
+        self.texts: list[Any] = []
         self._children: dict[int, tuple[Ids, Ids]] = {}
         self._finals: dict[State, int | None] = {}
         self._distance: dict[Goal, dict[State, int]] = {}
@@ -79,6 +92,55 @@ class ArrayFrame:
 
     def _is_counted(self, node: Node) -> bool:
         return bool(node.min_contains) or node.max_contains is not None or self.engine.contains_evaluates
+
+    def _must_differ(self, here: list[Node]) -> bool:
+        """Whether items must differ.
+
+        Raises:
+            SchemaError: some node asks for it that need not hold.
+        """
+        for node in here:
+            if node.unique and node.number not in self.base and node.types & ARRAY:
+                raise SchemaError(
+                    "uniqueItems is not supported where it need not hold: under not, if, or a branch that may fail",
+                    location=self.engine.where((node.number,), "uniqueItems"),
+                    hint="Leave it out there and check the value afterwards",
+                )
+        return any(node.unique for node in here)
+
+    def _count_values(self) -> None:
+        """Where items must differ, finds the vectors that have fewer values than may be needed.
+
+        Raises:
+            SchemaError: it cannot be told, or depends on the position.
+        """
+        if self.unique:
+            questions = dict.fromkeys(self.child(position) for position in self.positions())
+            known = [self.engine.reach(*question) for question in questions]
+            if known != self._known:
+                self._known = known
+                self._scarce = self._find_scarce(list(questions))
+
+    def _find_scarce(self, questions: list[tuple[Ids, Ids]]) -> dict[int, int]:
+        scarce: dict[int, int] = {}
+        self.texts = []
+        for must, may in questions:
+            census = self.engine.census(must, may, max(self._needed, 1))
+            if census is None:
+                raise self._too_few()
+            self.texts += [value for values in census.values() for value in values]
+            scarce |= {vector: len(values) for vector, values in census.items() if len(values) < self._needed}
+        if scarce and len(questions) > 1:
+            raise self._too_few()
+        return scarce
+
+    def _too_few(self) -> SchemaError:
+        number = next(n for n in self.closure if self.engine.nodes[n].unique)
+        return SchemaError(
+            "uniqueItems is not supported beside contains or minItems over items that may have too few values",
+            location=self.engine.where((number,), "uniqueItems"),
+            hint="Leave out the minimum, or give the items more values",
+        )
 
     # ------------------------------------------------------------------ items
 
@@ -153,7 +215,15 @@ class ArrayFrame:
             for count, n, cap in zip(state.counts, self._counted, self._caps, strict=True)
         )
         position = min(state.position + 1, self._horizon)
-        return State(position, frozenset(failed), absorb(c for c in clauses if c[0] not in failed), counts)
+        open_ = absorb(c for c in clauses if c[0] not in failed)
+        return State(position, frozenset(failed), open_, counts, self._use(state.used, vector))
+
+    def _use(self, used: Ids, vector: int) -> Ids:
+        return tuple(n + (v == vector) for n, v in zip(used, self._scarce, strict=True))
+
+    def _is_used_up(self, used: Ids, vector: int) -> bool:
+        scarce = self._scarce
+        return any(v == vector and n >= scarce[v] for n, v in zip(used, scarce, strict=True))
 
     def _clause(self, number: int, position: int, holds: Callable[[int], bool]) -> frozenset[int] | None:
         """The nodes that would evaluate an item; None where one does for sure."""
@@ -167,13 +237,16 @@ class ArrayFrame:
 
     def start(self) -> State:
         """The state of an empty array."""
-        return State(0, frozenset(), frozenset(), (0,) * len(self._counted))
+        self._count_values()
+        return State(0, frozenset(), frozenset(), (0,) * len(self._counted), (0,) * len(self._scarce))
 
     def _successors(self, state: State) -> Iterator[tuple[int, State]]:
         if self._most is not None and state.position >= self._most:
             return
         must, may = self.child(state.position)
         for vector in sorted(self.engine.reach(must, may)):
+            if self._is_used_up(state.used, vector):
+                continue
             after = self._after(state, vector, must, may)
             if after is not None:
                 yield vector, after

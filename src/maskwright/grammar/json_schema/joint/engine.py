@@ -8,11 +8,13 @@ again whenever an answer that was used has grown (specs: JSON Schema by truth ve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from maskwright.errors import LimitError
 
+from ..evaluate import identity
 from ..model import NEVER
 from ..scan import Scan
 from .arrays import ArrayFrame
@@ -22,6 +24,9 @@ from .nodes import FIRST_CONSTANT, Ids, Nodes
 from .plans import ObjectFrame
 from .scalars import Scalars
 from .truth import certain
+
+if TYPE_CHECKING:
+    from ..distinct import Distinct
 
 Goal = frozenset[int] | None  # the vectors that will do; None: any
 Question = tuple[Ids, Ids]
@@ -36,6 +41,8 @@ class Engine:
         scan: the scanned document.
         is_plain: whether schemas that have to hold together can be left to the plain forms, which have a value.
     """
+
+    distinct: Distinct  # set once it is there
 
     def __init__(self, scan: Scan, is_plain: Callable[[Ids], bool | None]) -> None:
         self.nodes = Nodes(scan)
@@ -52,10 +59,10 @@ class Engine:
         self._stale: dict[Question, None] = {}
         self._asking: Question | None = None
 
-    def where(self, ids: Ids) -> str:
-        """The place of a set of schemas, for errors."""
+    def where(self, ids: Ids, *tokens: object) -> str:
+        """The place of a set of schemas, or below the first of them, for errors."""
         known = [n for n in ids if 0 <= n < FIRST_CONSTANT]
-        return self._scan.where(known[0]) if known else ""
+        return self._scan.where(known[0], *tokens) if known else ""
 
     def frames(self, must: Ids, may: Ids) -> tuple[ObjectFrame, ArrayFrame]:
         """The objects and the arrays of a question."""
@@ -151,6 +158,25 @@ class Engine:
     def holds(self, number: int, value: object) -> bool:
         """Whether a value satisfies a node."""
         return self._judge.holds(number, value)
+
+    def census(self, must: Ids, may: Ids, most: int) -> dict[int, list[Any]] | None:
+        """Up to `most` different values of each vector of a question; None where there may be more of some."""
+        plain = tuple(n for n in must if n < FIRST_CONSTANT)
+        found: dict[int, dict[Hashable, Any]] = {vector: {} for vector in self.reach(must, may)}
+        closure = [self.nodes[n] for n in self.nodes.closure((*must, *may))]
+        named = [v for n in closure for v in (*(n.values or ()), *map(self.nodes.value_of, n.constants))]
+        listed = ((v,) for v in named if all(self.holds(n, v) for n in plain))
+        for value in chain(listed, self.distinct.some_values(plain)):
+            if value is None:
+                return None
+            if len(plain) < len(must) and not all(self.holds(n, value[0]) for n in must):
+                continue
+            values = found.setdefault(self.vector_of(value[0], may), {})
+            if len(values) < most:
+                values[identity(value[0])] = value[0]
+                if all(len(v) >= most for v in found.values()):
+                    break
+        return {vector: list(values.values()) for vector, values in found.items()}
 
     def vector_of(self, value: object, may: Ids) -> int:
         """The vector of one value."""

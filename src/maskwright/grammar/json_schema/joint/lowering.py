@@ -10,7 +10,8 @@ from maskwright.grammar.ir import ALL, EMPTY, union
 
 from ..kinds import STRING
 from ..model import ANYTHING
-from ..values import value_pieces
+from ..values import value_pieces, written
+from .arrays import ArrayFrame
 from .engine import Engine, Frame, Goal
 from .members import KeyClass
 from .nodes import Ids
@@ -63,7 +64,8 @@ class JointLowering:
             if isinstance(frame, ObjectFrame):
                 program.define_joint_object(node, start)
             else:
-                program.define_joint_array(node, start)
+                texts = [written(value).encode() for value in frame.texts]
+                program.define_joint_array(node, start, ([], texts) if frame.unique else None)
 
         return define
 
@@ -97,7 +99,9 @@ class JointLowering:
             offsets.append(len(children))
         end = frame.may_end(state, goal)
         witness = -1 if end else frame.witness(state, goal, steps)
-        program.define_control(node, end, keys, offsets, children, nexts, witness)
+        texts = frame.texts if isinstance(frame, ArrayFrame) else []
+        dearest = max((len(written(value).encode()) for value in texts), default=0)
+        program.define_control(node, end, keys, offsets, children, nexts, witness, dearest)
 
     def _key(self, program: Program, key: KeyClass) -> int:
         name, escapes = key.name, self._escapes

@@ -229,7 +229,7 @@ class Nodes:
                 node.max_contains = _count(schema, "maxContains")
         if scan.draft >= 2019 and "unevaluatedItems" in schema:
             node.others = sub(schema["unevaluatedItems"])
-        node.unique = schema.get("uniqueItems") is True
+        node.unique = node.number in scan.unique
 
     def _constant_node(self, number: int) -> Node:
         value = self._values[number]
