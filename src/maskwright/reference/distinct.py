@@ -85,6 +85,7 @@ class Distinct:
         at = index if still else index + 1
 
         def after(text: bytes | None) -> Node:
-            return self._strings(branch, at, used if text is None else tuple(sorted({*used, json.loads(text)})))
+            came = used if text is None else tuple(sorted({*used, json.loads(text)}))
+            return self._schema.kept((branch, at, came), lambda: self._strings(branch, at, came))
 
         return self._schema.after((branch, at, used), after)

@@ -110,7 +110,8 @@ class SchemaLanguage:
 
     # -- texts ---------------------------------------------------------------------------------------------------------
 
-    def _kept(self, key: object, make: Callable[[], Node]) -> Node:
+    def kept(self, key: object, make: Callable[[], Node]) -> Node:
+        """An expression that is made when first needed; neither empty nor nullable."""
         if key not in self._lazy:
             self._lazy[key] = Lazy(make, key)
         return self._lazy[key]
@@ -118,7 +119,7 @@ class SchemaLanguage:
     def _value(self, places: Places) -> Node:
         if not self._live(places):
             return EMPTY
-        return self._kept(places, lambda: alt(*(self._branch(branch, kind) for branch, kind in self._cases(places))))
+        return self.kept(places, lambda: alt(*(self._branch(branch, kind) for branch, kind in self._cases(places))))
 
     def _branch(self, branch: Places, kind: str) -> Node:
         if not self._branch_lives(branch, kind):
@@ -189,7 +190,7 @@ class SchemaLanguage:
 
     def _members(self, state: _Object, first: bool) -> Node:
         """The rest of an object, its closing brace included: after `{`, or after a member's value."""
-        return self._kept((state, first), lambda: self._make_members(state, first))
+        return self.kept((state, first), lambda: self._make_members(state, first))
 
     def _make_members(self, state: _Object, first: bool) -> Node:
         space = self._style.space
@@ -234,7 +235,7 @@ class SchemaLanguage:
 
     def _items(self, branch: Places, index: int) -> Node:
         """The rest of an array after `index` items, its closing bracket included."""
-        return self._kept((branch, index), lambda: self._make_items(branch, index))
+        return self.kept((branch, index), lambda: self._make_items(branch, index))
 
     def _make_items(self, branch: Places, index: int) -> Node:
         least, most = self.sets.counts(branch, "minItems", "maxItems")
