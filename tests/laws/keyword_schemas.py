@@ -72,6 +72,7 @@ class Maker:
             "minItems": lambda d: rng.randint(0, 3),
             "maxItems": lambda d: rng.randint(0, 3),
             "unevaluatedItems": self.schema,
+            "uniqueItems": lambda d: rng.random() < 0.8,
             "allOf": lambda d: [self.schema(d) for _ in range(rng.randint(1, 2))],
             "anyOf": lambda d: [self.schema(d) for _ in range(rng.randint(1, 3))],
             "oneOf": lambda d: [self.schema(d) for _ in range(rng.randint(1, 3))],
