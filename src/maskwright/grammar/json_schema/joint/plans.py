@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .engine import Engine, Goal
 
 MOST_STATES = 4096
+COUNTING = -1  # stands for any of the names that matter by their number alone
 
 
 class Step(NamedTuple):
@@ -36,24 +37,38 @@ class ObjectFrame(ObjectStates):
 
     def __init__(self, engine: Engine, must: Ids, may: Ids) -> None:
         super().__init__(engine, must, may)
-        self._active = [key for key in range(self.names) if not self._is_inert(key)]
+        inert = [key for key in range(self.names) if self._is_inert(key)]
+        # Names that matter by their number alone. In a fixed order it would not do to know how many are left.
+        self._counting = inert if self._cap and self._any_order else []
+        passive = set(inert) if self._any_order or not self._cap else set()
+        self._active = [key for key in range(self.names) if key not in passive]
         self._closed = self._closed_at()
         self._essential: dict[tuple[int, frozenset[int]], frozenset[int] | None] = {}
         self._live: dict[tuple[int, State, Goal], int | None] = {}
         self._ends: dict[tuple[State, Goal], tuple[tuple[int, int], ...] | None] = {}
 
     def _is_inert(self, key: int) -> bool:
-        """Whether it plainly makes no difference if a name comes or not: no plan needs to look at it."""
+        """Whether it plainly makes no difference, but for the number of members, if a name comes or not."""
         _, may, leftovers = self._children[key]
         cls = self.classes[key]
         watched = any(n in self._watched and subs != (ALWAYS,) for n, subs in cls.applied.items())
-        return not (watched or may or leftovers or cls.wrong & self._watched or self._needers[key] or self._cap)
+        return not (watched or may or leftovers or cls.wrong & self._watched or self._needers[key])
 
     def _planned(self, state: State) -> State:
-        """A state by what matters to plans: which of the active names were seen."""
-        if self._any_order:
-            return state._replace(seen=sum(1 << n for n, key in enumerate(self._active) if state.seen >> key & 1))
-        return state._replace(seen=bisect_left(self._active, state.seen))
+        """A state by what matters to plans: which of the active names were seen, how many counting ones are left."""
+        if not self._any_order:
+            return state._replace(seen=bisect_left(self._active, state.seen))
+        seen = sum(1 << n for n, key in enumerate(self._active) if state.seen >> key & 1)
+        if not self._counting:
+            return state._replace(seen=seen)
+        missing, left = self._cap - state.members, 0
+        for _ in zip(range(missing), self._unseen(state), strict=False):
+            left += 1
+        return state._replace(seen=seen, used=(*state.used, left))
+
+    def _unseen(self, state: State) -> Iterator[int]:
+        """The counting names that may still come."""
+        return (k for k in self._counting if not state.seen >> k & 1 and self.engine.reach(*self.child(k)))
 
     def _closed_at(self) -> list[frozenset[int]]:
         """By place among the active names: the nodes that neither it nor what comes after can make fail."""
@@ -100,7 +115,7 @@ class ObjectFrame(ObjectStates):
             return set()
         if not self.may:
             return {0} if self.is_live(self.start(), None) else set()
-        start = self._reduced(0, self.start())
+        start = self._reduced(0, self._planned(self.start()))
         states = set() if start is None else {start}
         for place in range(len(self._active)):
             states = {after for state in states for _, after in self._choices(place, state)}
@@ -113,17 +128,22 @@ class ObjectFrame(ObjectStates):
         seen, stack = set(states), list(states)
         while stack:
             state = stack.pop()
-            for after in self._more(state):
+            for _, _, after in self._more(state):
                 if after not in seen:
                     seen.add(after)
                     stack.append(after)
                     self._check(seen)
         return seen
 
-    def _more(self, state: State) -> Iterator[State]:
+    def _more(self, state: State) -> Iterator[tuple[int, int, State]]:
+        """The states after one more unnamed or counting member, with its class and effect."""
         for key in range(self.names, len(self.classes)):
             if not self._exhausted(key, state):
-                yield from (self._present(key, state, effect) for effect in self.effects(key))
+                for n, effect in enumerate(self.effects(key)):
+                    yield key, n, self._present(key, state, effect)
+        if self._counting and state.used[-1]:
+            used = (*state.used[:-1], state.used[-1] - 1)
+            yield COUNTING, 0, state._replace(members=min(state.members + 1, self._cap), used=used)
 
     def _check(self, states: set[State]) -> None:
         if len(states) > MOST_STATES:
@@ -160,7 +180,38 @@ class ObjectFrame(ObjectStates):
                     found.setdefault((key, after), set()).update(effect.vectors)
             if named and not self._any_order:
                 passed = self._absent(key, passed)
-        return [Step(k, frozenset(v), after) for (k, after), v in found.items() if self.is_live(after, goal)]
+        plan = self._choices_made(state, goal) if self._any_order else {}
+        return [
+            Step(key, frozenset(vectors), after)
+            for (key, after), vectors in found.items()
+            if self._keeps(plan, key, state, after) or self.is_live(after, goal)
+        ]
+
+    def _choices_made(self, state: State, goal: Goal) -> dict[int, int]:
+        """By active name, what a plan from a live state chooses; empty where there is none."""
+        now = self._reduced(0, self._planned(state))
+        if now is None or self._plan(now, goal) is None:
+            return {}
+        made: dict[int, int] = {}
+        for place, key in enumerate(self._active):
+            choice = self._live[place, now, goal]
+            assert choice is not None
+            made[key] = choice
+            now = next(after for n, after in self._choices(place, now) if n == choice)
+        return made
+
+    def _keeps(self, plan: dict[int, int], key: int, state: State, after: State) -> bool:
+        """Whether a plan still leads to its goal after a member that it does without, present or absent all the same."""
+        return (
+            plan.get(key) == 0
+            and not self._needers[key]
+            and (after.failed, after.clauses, after.members)
+            == (
+                state.failed,
+                state.clauses,
+                state.members,
+            )
+        )
 
     def _moved(self, key: int, state: State) -> State:
         if not self._any_order:
@@ -170,19 +221,21 @@ class ObjectFrame(ObjectStates):
     def witness(self, state: State, goal: Goal, steps: list[Step]) -> int:
         """Which of the steps begins a shortest plan to the goal."""
         key, effect = self._first_member(state, goal)
+        if key == COUNTING:
+            key, effect = next(self._unseen(state)), 0
         vectors = self.effects(key)[effect].vectors
         return next(n for n, step in enumerate(steps) if step.key == key and vectors <= step.vectors)
 
     def _first_member(self, state: State, goal: Goal) -> tuple[int, int]:
         now = self._reduced(0, self._planned(state))
+        assert now is not None
+        self._plan(now, goal)
         for place, key in enumerate(self._active):
-            assert now is not None
             choice = self._live[place, now, goal]
             assert choice is not None
             if choice > 0:
                 return key, choice - 1
             now = next(after for n, after in self._choices(place, now) if n == 0)
-        assert now is not None
         way = self._ends[now, goal]
         assert way
         return way[0]
@@ -223,7 +276,13 @@ class ObjectFrame(ObjectStates):
         for choice, after in self._all_choices(place, state):
             reduced = None if after is None else self._reduced(place + 1, after)
             if reduced is not None:
-                yield choice, reduced
+                yield choice, self._without_past(place + 1, reduced)
+
+    def _without_past(self, place: int, state: State) -> State:
+        """A plan's state without the names that it is past, so that plans meet."""
+        if not self._any_order or not state.seen:
+            return state
+        return state._replace(seen=state.seen >> place << place)
 
     def _all_choices(self, place: int, state: State) -> Iterator[tuple[int, State | None]]:
         if self._is_past(place, state):
@@ -246,13 +305,9 @@ class ObjectFrame(ObjectStates):
         for state, way in queue:
             if fits(self._final(state), goal):
                 return way
-            for key in range(self.names, len(self.classes)):
-                if self._exhausted(key, state):
-                    continue
-                for n, effect in enumerate(self.effects(key)):
-                    after = self._present(key, state, effect)
-                    if after not in seen:
-                        seen.add(after)
-                        queue.append((after, (*way, (key, n))))
+            for key, n, after in self._more(state):
+                if after not in seen:
+                    seen.add(after)
+                    queue.append((after, (*way, (key, n))))
             self._check(seen)
         return None
