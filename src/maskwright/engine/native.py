@@ -102,8 +102,9 @@ class NativeModel:
 
     @property
     def splits_head(self) -> bool:
-        """Whether states and head can be had apart (:mod:`maskwright.engine.heads`): with weights of float32."""
-        return isinstance(self.network.head, torch.Tensor) and self.network.head.dtype == torch.float32
+        """Whether states and head can be had apart (:mod:`maskwright.engine.heads`): float32 on a CPU."""
+        head = self.network.head
+        return isinstance(head, torch.Tensor) and head.dtype == torch.float32 and head.device.type == "cpu"
 
     def forward_states(self, tokens: Sequence[Sequence[int]], cache: Cache) -> list[Tensor]:
         """As `forward_all`, with states of ``(len(tokens[r]), E)`` instead of logits."""

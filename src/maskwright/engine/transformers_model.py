@@ -46,7 +46,7 @@ class TransformersModel:
         eos_ids: by default the union of what the generation config and the tokenizer say.
         special_ids: see :meth:`maskwright.Vocabulary.from_tokenizer`.
         prefix_cache: of how many tokens of earlier prompts keys and values are kept, for
-            prompts that begin like one of them; 0 for none.
+            prompts that begin like one of them; none by default.
 
     Raises:
         TypeError: the model is no causal language model.
@@ -62,7 +62,7 @@ class TransformersModel:
         context_length: int | None = None,
         eos_ids: Sequence[int] | None = None,
         special_ids: Sequence[int] | None = None,
-        prefix_cache: int = 2048,
+        prefix_cache: int = 0,
     ) -> None:
         if not _is_causal_model(model):
             raise TypeError(f"expected a causal language model of transformers, got {type(model).__name__}")
