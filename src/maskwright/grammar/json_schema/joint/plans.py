@@ -201,7 +201,7 @@ class ObjectFrame(ObjectStates):
         return made
 
     def _keeps(self, plan: dict[int, int], key: int, state: State, after: State) -> bool:
-        """Whether a plan still leads to its goal after a member that it does without, present or absent all the same."""
+        """Whether a plan still leads to its goal after a member that it does without and that makes no difference."""
         return (
             plan.get(key) == 0
             and not self._needers[key]
