@@ -15,6 +15,7 @@
 #include "batch.h"
 #include "bind_buffer.h"
 #include "bind_gate.h"
+#include "bind_lark.h"
 #include "bind_regex.h"
 #include "machines/array.h"
 #include "machines/choice.h"
@@ -442,6 +443,9 @@ void bind_program(nb::module_& m) {
         const mw::State start = machine->start();
         define(p, node, std::move(machine), start);
       })
+      .def("define_lark", [](PyProgram& p, int64_t node, mw::PyLark& lark) {
+        define(p, node, mw::lark_machine(lark, p.program->vocab()), mw::LarkMachine::start());
+      })
       .def("define_string", [](PyProgram& p, int64_t node, int64_t min, int64_t max, bool any_escapes) {
         p.program->uses_json();
         if (min < 0 || max < -1) throw nb::value_error("a length is negative");
@@ -517,6 +521,7 @@ void bind_matcher(nb::module_& m) {
 NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // process-wide caches of automata outlive the module on purpose
   mw::bind_regex(m);
+  mw::bind_lark(m);
   bind_vocab(m);
   bind_program(m);
   bind_matcher(m);

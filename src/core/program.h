@@ -49,6 +49,7 @@ class Program {
     return vocab_->is_byte_complete() || spells_freely_.load(std::memory_order_acquire);
   }
 
+  bool merges() const { return merges_.load(std::memory_order_relaxed); }  // some machine does
   const Machine& machine(MachineId id) const { return *machines_[id]; }
   // The starts of a node, unions flattened. False: some node is not defined yet; it is added to `needs`.
   bool starts(NodeId n, std::vector<Start>& out, std::vector<NodeId>& needs) const;
@@ -74,7 +75,7 @@ class Program {
 
   std::shared_ptr<Vocab> vocab_;
   Whitespace whitespace_;
-  std::atomic<bool> json_{false}, spelling_settled_{false}, spells_freely_{false};
+  std::atomic<bool> merges_{false}, json_{false}, spelling_settled_{false}, spells_freely_{false};
   StableVector<Node> nodes_;
   StableVector<std::unique_ptr<Machine>> machines_;
   std::mutex cost_mutex_;

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from maskwright.grammar.choice import Choice
     from maskwright.grammar.json_schema import JsonSchema
+    from maskwright.grammar.lark import Lark
     from maskwright.grammar.plan import CompileLimits
     from maskwright.grammar.regex import Regex
     from maskwright.logits import LogitsProcessor
@@ -71,6 +72,7 @@ __all__ = [
     "JsonSchema",
     "Regex",
     "Choice",
+    "Lark",
     # masks
     "Vocabulary",
     "compile",
@@ -119,6 +121,7 @@ _LAZY = {
     "JsonSchema": "grammar.json_schema",
     "Regex": "grammar.regex",
     "Choice": "grammar.choice",
+    "Lark": "grammar.lark",
     "Vocabulary": "vocabulary",
     "compile": "compiler",
     "compile_many": "compilation",

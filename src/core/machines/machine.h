@@ -37,6 +37,7 @@ struct Accept {
   uint32_t value = 0;      // handing this to the parent (one constant for plain grammars)
   NodeId push = kNoChild;  // or a child begins here,
   State resume = kDead;    // after which it goes on in this state
+  bool jump = false;       // or it goes on without a byte; see Machine::jump
 };
 
 // How a search over the ways to the end of a text sees states.
@@ -72,10 +73,27 @@ class Machine {
   // A state that the same bytes finish, among few: drops what does not matter to a search for the end (spelling.cc).
   virtual State forget(Request&, State s, const Forget&) const { return s; }
 
+  // Where it goes on without a byte: items that can read one. For machines that keep stacks of their own.
+  virtual void jump(Request&, const Item&, std::vector<Item>&) const {}
+  // Whether sets of items should be handed to merge(), which makes one of those that together are one.
+  virtual bool merges() const { return false; }
+  virtual void merge(Request&, std::vector<Item>&) const {}
+  // Whether tokens can finish the text from here, 1 or 0, where the machine knows it by itself; see spelling.h.
+  virtual int spelled(Request&, State) const { return -1; }
+
   // The nodes that may be pushed.
   virtual void children(std::vector<NodeId>&) const {}
 
   MachineId id = 0;
+};
+
+// What a machine remembers in one request.
+class MachineMemory {
+ public:
+  MachineMemory() = default;
+  MachineMemory(const MachineMemory&) = delete;
+  MachineMemory& operator=(const MachineMemory&) = delete;
+  virtual ~MachineMemory() = default;
 };
 
 }  // namespace mw

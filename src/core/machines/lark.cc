@@ -1,0 +1,182 @@
+#include "lark.h"
+
+#include <algorithm>
+
+#include "../request.h"
+
+namespace mw {
+
+using namespace lark;
+
+// What one request knows.
+struct LarkMachine::Memory final : MachineMemory {
+  explicit Memory(Grammar& g) : stacks(g.tables(), g.lexer()) { contexts.intern({kNoStack, kNoGuards}); }
+  struct Hash {
+    uint64_t operator()(const Context& c) const { return mix(mix(51, c.stacks), c.guards); }
+  };
+  Stacks stacks;
+  Interner<Context, Hash> contexts;
+  std::unordered_map<State, bool> live;
+  std::unordered_map<State, uint32_t> costs;
+};
+
+LarkMachine::Memory& LarkMachine::memory(Request& r) const {
+  auto& slot = r.memory(id);
+  if (!slot) slot = std::make_unique<Memory>(*grammar_);
+  return static_cast<Memory&>(*slot);
+}
+
+State LarkMachine::before_token(Memory& m, StackSet s, Guards g) const {
+  return (State{m.contexts.intern({s, g})} << 32) | m.stacks.lexer(s);
+}
+
+State LarkMachine::next(Request& r, State s, uint8_t b) const {
+  if (handle(s) == 0) return kDead;
+  Lexer& lexer = grammar_->lexer();
+  const LexState q = lexer.next(lex(s), b);
+  if (q == 0) return kDead;
+  Memory& m = memory(r);
+  const Context at = m.contexts[handle(s)];
+  uint32_t h = handle(s);
+  if (at.guards != kNoGuards) {
+    const Guards g = lexer.next_guards(at.guards, b);
+    if (g == kVoidGuards) return kDead;
+    if (g != at.guards) h = m.contexts.intern({at.stacks, g});
+  }
+  const State to = (State{h} << 32) | q;
+  return spelled_ || is_live(m, to) ? to : kDead;
+}
+
+bool LarkMachine::more(Request&, State s) const { return handle(s) != 0 && grammar_->lexer().more(lex(s)); }
+
+template <class F>
+void LarkMachine::each_end(Memory& m, State s, F f) const {
+  if (handle(s) == 0) {
+    for (const StackSet x : m.stacks.initial()) f(x, kNoGuards);
+    return;
+  }
+  Lexer& lexer = grammar_->lexer();
+  const Context at = m.contexts[handle(s)];
+  for (const TokenEnd& e : lexer.ends(lex(s))) {
+    const Guards g = lexer.with(at.guards, e.guard);
+    if (e.ignore) f(at.stacks, g);
+    if (!e.feed) continue;
+    const StackSet to = m.stacks.feed(at.stacks, e.type);
+    if (to != kNoStack) f(to, g);
+  }
+}
+
+Accept LarkMachine::accept(Request& r, State s) const {
+  Accept a;
+  if (handle(s) != 0 && grammar_->lexer().ends(lex(s)).empty()) return a;
+  Memory& m = memory(r);
+  each_end(m, s, [&](StackSet to, Guards g) {
+    a.jump = true;
+    a.pop = a.pop || (grammar_->lexer().may_end(g) && m.stacks.complete(to));
+  });
+  return a;
+}
+
+void LarkMachine::jump(Request& r, const Item& item, std::vector<Item>& out) const {
+  Memory& m = memory(r);
+  each_end(m, item.state, [&](StackSet to, Guards g) {
+    const State s = before_token(m, to, g);
+    if (grammar_->lexer().more(lex(s)) && (spelled_ || is_live(m, s))) out.push_back({s, item.machine, item.rest});
+  });
+}
+
+// Items that differ in their stacks alone are one: else their number would grow with every ambiguity.
+void LarkMachine::merge(Request& r, std::vector<Item>& items) const {
+  Memory& m = memory(r);
+  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
+    return std::tuple(a.machine, a.rest, lex(a.state)) < std::tuple(b.machine, b.rest, lex(b.state));
+  });
+  std::vector<Item> out;
+  for (const Item& item : items) {
+    bool merged = false;
+    for (size_t i = out.size(); i-- > 0 && !merged;) {
+      Item& other = out[i];
+      if (other.machine != item.machine || other.rest != item.rest || lex(other.state) != lex(item.state)) break;
+      if (item.machine != id || handle(item.state) == 0 || handle(other.state) == 0) continue;
+      const Context a = m.contexts[handle(item.state)], b = m.contexts[handle(other.state)];
+      if (a.guards != b.guards) continue;
+      merged = true;
+      if (a.stacks == b.stacks) continue;
+      other.state = (State{m.contexts.intern({m.stacks.unite(a.stacks, b.stacks), a.guards})} << 32) | lex(item.state);
+    }
+    if (!merged) out.push_back(item);
+  }
+  items = std::move(out);
+}
+
+// ---------------------------------------------------------------- what can be finished
+
+bool LarkMachine::is_live(Memory& m, State s) const {
+  const auto [it, fresh] = m.live.try_emplace(s, false);
+  if (fresh) {
+    const bool lives = find_live(m, s);
+    m.live[s] = lives;
+    return lives;
+  }
+  return it->second;
+}
+
+// Some token that may come of this one is wanted by the parser, or passed over.
+bool LarkMachine::can_go_on(Memory& m, const Context& c, LexState q) const {
+  const auto& reach = grammar_->lexer().reach(q);
+  const uint32_t passed = grammar_->tables().terminals;
+  if ((reach[passed / 64] >> (passed % 64)) & 1) return true;
+  for (size_t w = 0; w < reach.size(); ++w)
+    for (uint64_t bits = reach[w]; bits != 0; bits &= bits - 1) {
+      const auto t = static_cast<Type>(64 * w + static_cast<size_t>(__builtin_ctzll(bits)));
+      if (m.stacks.can_feed(c.stacks, t)) return true;
+    }
+  return false;
+}
+
+bool LarkMachine::find_live(Memory& m, State s) const {
+  Lexer& lexer = grammar_->lexer();
+  const Context c = m.contexts[handle(s)];
+  const LexState q = lex(s);
+  const bool between = q == m.stacks.lexer(c.stacks);
+  if (grammar_->is_loose()) {
+    if (between && m.stacks.complete(c.stacks) && lexer.may_end(c.guards)) return true;
+    if (!can_go_on(m, c, q)) return false;
+    if (c.guards == kNoGuards) return true;
+    if (between && lexer.next_guards(c.guards, grammar_->rest_byte()) == kNoGuards) return true;
+    Live& live = grammar_->exact();
+    const std::scoped_lock lock(live.mutex());
+    for (const auto& o : live.outcomes(q, live.control(c.guards))) {
+      const Guards g = live.guards(o.control);
+      const bool freed = lexer.next_guards(g, grammar_->rest_byte()) == kNoGuards || (o.ignore && grammar_->is_rest(g));
+      if (freed && (o.ignore || m.stacks.can_feed(c.stacks, o.type))) return true;
+    }
+  } else if (between && m.stacks.complete(c.stacks) && lexer.may_end(c.guards)) {
+    return true;
+  }
+  return grammar_->exact().cost(m.stacks, c.stacks, q, c.guards) < kNoCost;
+}
+
+uint32_t LarkMachine::cost(Request& r, State s) const {
+  if (handle(s) == 0) {
+    uint32_t best = kNoCost;
+    for (uint32_t i = 0; i < grammar_->tables().starts.size(); ++i) best = std::min(best, grammar_->costs().cost_of_start(i));
+    return best;
+  }
+  Memory& m = memory(r);
+  const auto hit = m.costs.find(s);
+  if (hit != m.costs.end()) return hit->second;
+  const Context c = m.contexts[handle(s)];
+  const Accept a = accept(r, s);
+  const uint32_t cost = a.pop ? 0 : grammar_->costs().cost(m.stacks, c.stacks, lex(s), c.guards);
+  m.costs.emplace(s, cost);
+  return cost;
+}
+
+int LarkMachine::spelled(Request& r, State s) const {
+  if (handle(s) == 0) return cost(r, s) < kNoCost ? 1 : 0;
+  Memory& m = memory(r);
+  return is_live(m, s) ? 1 : 0;
+}
+
+}  // namespace mw

@@ -1,0 +1,45 @@
+// A Lark grammar: lexer and parser in one machine, whose states are a lexer state and a handle to stacks and guards.
+#pragma once
+
+#include "../lark/grammar.h"
+#include "../program.h"
+
+namespace mw {
+
+// States: handle of (stacks, guards) << 32 | state of the lexer; handle 0 = before everything.
+class LarkMachine final : public Machine {
+ public:
+  LarkMachine(std::shared_ptr<lark::Grammar> grammar, bool spelled) : grammar_(std::move(grammar)), spelled_(spelled) {}
+  static State start() { return 0; }
+  State next(Request& r, State s, uint8_t b) const override;
+  Accept accept(Request& r, State s) const override;
+  bool more(Request& r, State s) const override;
+  void jump(Request& r, const Item& item, std::vector<Item>& out) const override;
+  void merge(Request& r, std::vector<Item>& items) const override;
+  bool merges() const override { return grammar_->tables().general; }
+  uint32_t cost(Request& r, State s) const override;
+  int spelled(Request& r, State s) const override;
+
+ private:
+  struct Memory;
+  struct Context {
+    lark::StackSet stacks;
+    lark::Guards guards;
+    bool operator==(const Context&) const = default;
+  };
+  Memory& memory(Request& r) const;
+  static lark::LexState lex(State s) { return static_cast<lark::LexState>(s & 0xffffffffu); }
+  static uint32_t handle(State s) { return static_cast<uint32_t>(s >> 32); }
+  State before_token(Memory& m, lark::StackSet s, lark::Guards g) const;
+  bool is_live(Memory& m, State s) const;
+  bool find_live(Memory& m, State s) const;
+  bool can_go_on(Memory& m, const Context& c, lark::LexState q) const;
+  // Calls f(stacks, guards) for what follows each end of a token here.
+  template <class F>
+  void each_end(Memory& m, State s, F f) const;
+
+  std::shared_ptr<lark::Grammar> grammar_;
+  bool spelled_;  // liveness over token sequences is asked for at the ends of tokens alone
+};
+
+}  // namespace mw
