@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         generate,
         generate_choice,
         generate_json,
+        generate_lark,
         generate_regex,
         stream,
     )
@@ -58,6 +59,7 @@ __all__ = [
     "generate_json",
     "generate_regex",
     "generate_choice",
+    "generate_lark",
     "stream",
     "agenerate",
     "astream",
@@ -109,6 +111,7 @@ _LAZY = {
     "generate_json": "generation",
     "generate_regex": "generation",
     "generate_choice": "generation",
+    "generate_lark": "generation",
     "stream": "generation",
     "agenerate": "generation",
     "astream": "generation",

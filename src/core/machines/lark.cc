@@ -2,11 +2,18 @@
 
 #include <algorithm>
 
+#include "../mask.h"
 #include "../request.h"
 
 namespace mw {
 
 using namespace lark;
+
+namespace {
+
+constexpr uint32_t kMinDescendants = 100;  // below this a plain walk is as good
+
+}  // namespace
 
 // What one request knows.
 struct LarkMachine::Memory final : MachineMemory {
@@ -107,6 +114,29 @@ void LarkMachine::merge(Request& r, std::vector<Item>& items) const {
     if (!merged) out.push_back(item);
   }
   items = std::move(out);
+}
+
+bool LarkMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
+  if (handle(item.state) == 0 || !w.takes_sets()) return false;
+  if (node != TokenTrie::kRoot && w.trie().descendants(node) < kMinDescendants) return false;
+  Memory& m = memory(w.request());
+  const Context at = m.contexts[handle(item.state)];
+  const LexBase& base = bases_.get(grammar_->lexer(), w.trie(), w.vocab().size(), node, lex(item.state), at.guards);
+  for (const auto& stay : base.stays) {
+    const uint32_t h = stay.guards == at.guards ? handle(item.state) : m.contexts.intern({at.stacks, stay.guards});
+    const State s = (State{h} << 32) | stay.q;
+    if (is_live(m, s) && (!w.costs() || w.admits(w.request().item_cost({s, item.machine, item.rest})))) w.add(stay.tokens);
+  }
+  for (const auto& exit : base.exits) {
+    const auto follow = [&](StackSet to) {
+      if (to == kNoStack) return;
+      const State s = before_token(m, to, exit.guards);
+      if (is_live(m, s)) w.follow_exits(*exit.trie, {}, {s, item.machine, item.rest});
+    };
+    if (exit.ignore) follow(at.stacks);
+    if (exit.feed) follow(m.stacks.feed(at.stacks, exit.type));
+  }
+  return true;
 }
 
 // ---------------------------------------------------------------- what can be finished

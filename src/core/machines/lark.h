@@ -1,6 +1,7 @@
 // A Lark grammar: lexer and parser in one machine, whose states are a lexer state and a handle to stacks and guards.
 #pragma once
 
+#include "../lark/bases.h"
 #include "../lark/grammar.h"
 #include "../program.h"
 
@@ -16,6 +17,8 @@ class LarkMachine final : public Machine {
   bool more(Request& r, State s) const override;
   void jump(Request& r, const Item& item, std::vector<Item>& out) const override;
   void merge(Request& r, std::vector<Item>& items) const override;
+  bool walk_base(Walker& w, TrieNode node, const Item& item) const override;
+  bool has_base(Request&, State s) const override { return handle(s) != 0; }
   bool merges() const override { return grammar_->tables().general; }
   uint32_t cost(Request& r, State s) const override;
   int spelled(Request& r, State s) const override;
@@ -39,6 +42,7 @@ class LarkMachine final : public Machine {
   void each_end(Memory& m, State s, F f) const;
 
   std::shared_ptr<lark::Grammar> grammar_;
+  mutable lark::LarkBases bases_;
   bool spelled_;  // liveness over token sequences is asked for at the ends of tokens alone
 };
 

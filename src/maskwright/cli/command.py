@@ -70,6 +70,7 @@ def _add_constraint(parser: argparse.ArgumentParser, required: bool) -> None:
     group.add_argument("--schema", metavar="FILE", help="a JSON Schema; - reads standard input")
     group.add_argument("--regex", metavar="PATTERN", help="a regular expression in Python's syntax, matched in full")
     group.add_argument("--choice", metavar="TEXT", action="append", help="one of the allowed texts; repeat it")
+    group.add_argument("--grammar", metavar="FILE", help="a Lark grammar; or the name of a shipped one, such as sql")
 
 
 def _add_generate(parser: argparse.ArgumentParser) -> None:
@@ -128,7 +129,13 @@ def _constraint(options: argparse.Namespace) -> Constraint | None:
         return mw.JsonSchema(_read(options.schema))
     if options.regex is not None:
         return mw.Regex(options.regex)
+    if options.grammar is not None:
+        return _grammar(options.grammar)
     return mw.Choice(options.choice) if options.choice else None
+
+
+def _grammar(name: str) -> Constraint:
+    return mw.Lark.open(name) if name.endswith(".lark") else mw.Lark.shipped(name)
 
 
 def _sampling(options: argparse.Namespace) -> mw.Sampling | None:
