@@ -212,30 +212,28 @@ Guards Lexer::with(Guards s, Guard g) {
   return it->second;
 }
 
-const std::vector<uint64_t>& Lexer::reach(LexState s) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (states_[s].reach) return *states_[s].reach;
-  }
-  std::vector<uint64_t> types(ignored_.size() / 64 + 1, 0);
-  std::vector<LexState> stack{s};
+const Lexer::Reach& Lexer::make_reach(LexState s) {
+  Reach made;
+  std::vector<bool> had(ignored_.size(), false);
+  std::deque<LexState> work{s};
   std::unordered_map<LexState, bool> seen{{s, true}};
-  while (!stack.empty()) {
-    const LexState at = stack.back();
-    stack.pop_back();
-    const auto add = [&](size_t bit) { types[bit / 64] |= uint64_t{1} << (bit % 64); };
+  while (!work.empty()) {
+    const LexState at = work.front();
+    work.pop_front();
     for (const TokenEnd& e : ends(at)) {
-      if (e.feed) add(e.type);
-      if (e.ignore) add(ignored_.size());
+      made.passes = made.passes || e.ignore;
+      if (e.feed && !had[e.type]) made.types.push_back(e.type);
+      if (e.feed) had[e.type] = true;
     }
     for (uint32_t c = 0; c < code_.class_count(); ++c) {
       const LexState to = next(at, code_.byte_of(c));
-      if (to != 0 && seen.try_emplace(to, true).second) stack.push_back(to);
+      if (to != 0 && seen.try_emplace(to, true).second) work.push_back(to);
     }
   }
   const std::scoped_lock lock(mutex_);
-  if (!states_[s].reach) states_[s].reach = std::make_unique<std::vector<uint64_t>>(std::move(types));
-  return *states_[s].reach;
+  if (states_[s].reach.load(std::memory_order_relaxed) == nullptr)
+    states_[s].reach.store(&reaches_.emplace_back(std::move(made)), std::memory_order_release);
+  return *states_[s].reach.load(std::memory_order_relaxed);
 }
 
 }  // namespace mw::lark

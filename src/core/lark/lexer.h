@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -65,8 +66,15 @@ class Lexer {
   }
   const std::vector<TokenEnd>& ends(LexState s) const { return states_[s].ends; }
   bool more(LexState s) const { return states_[s].more; }
-  // The types that tokens may get from here on (guards aside), as bits; the last bit: one to be passed over.
-  const std::vector<uint64_t>& reach(LexState s);
+  // What may come of the token in progress, guards aside.
+  struct Reach {
+    std::vector<Type> types;  // that may be fed to the parser, those nearest first
+    bool passes = false;      // it may be passed over
+  };
+  const Reach& reach(LexState s) {
+    const Reach* known = states_[s].reach.load(std::memory_order_acquire);
+    return known != nullptr ? *known : make_reach(s);
+  }
 
   Guard next_guard(Guard g, uint8_t b) {
     const uint32_t known = guards_[g].row[code_.class_of(b)].load(std::memory_order_acquire);
@@ -104,7 +112,7 @@ class Lexer {
     std::vector<TokenEnd> ends;
     bool more = false;
     const Key* key = nullptr;
-    std::unique_ptr<std::vector<uint64_t>> reach;
+    std::atomic<const Reach*> reach{nullptr};
   };
   struct GuardState {
     Row row;
@@ -118,6 +126,7 @@ class Lexer {
   };
   LexState start_locked(const std::vector<uint32_t>& programs, const std::vector<uint32_t>& words, uint32_t lexer);
   LexState make_next(LexState s, uint32_t c);
+  const Reach& make_reach(LexState s);
   Guard make_next_guard(Guard g, uint32_t c);
   Guards make_next_guards(Guards s, uint32_t c);
   LexState intern(Key key);
@@ -141,6 +150,7 @@ class Lexer {
   std::map<GuardKey, Guard> guard_index_;
   std::map<std::vector<Guard>, Guards> set_index_;
   std::map<std::pair<Guards, Guard>, Guards> with_;
+  std::deque<Reach> reaches_;
   std::vector<LexState> start_memo_;
   std::map<std::vector<uint64_t>, LexState> subset_memo_;
 };

@@ -24,6 +24,7 @@ struct LarkMachine::Memory final : MachineMemory {
   Stacks stacks;
   Interner<Context, Hash> contexts;
   std::unordered_map<State, bool> live;
+  std::unordered_map<State, Jump> jumps;
   std::unordered_map<State, uint32_t> costs;
 };
 
@@ -73,23 +74,29 @@ void LarkMachine::each_end(Memory& m, State s, F f) const {
   }
 }
 
+const LarkMachine::Jump& LarkMachine::jump_from(Memory& m, State s) const {
+  const auto [it, fresh] = m.jumps.try_emplace(s);
+  if (!fresh) return it->second;
+  Jump made;
+  each_end(m, s, [&](StackSet to, Guards g) {
+    made.accepting = made.accepting || (grammar_->lexer().may_end(g) && m.stacks.complete(to));
+    const State next = before_token(m, to, g);
+    if (grammar_->lexer().more(lex(next)) && (spelled_ || is_live(m, next))) made.states.push_back(next);
+  });
+  return m.jumps[s] = std::move(made);
+}
+
 Accept LarkMachine::accept(Request& r, State s) const {
   Accept a;
   if (handle(s) != 0 && grammar_->lexer().ends(lex(s)).empty()) return a;
-  Memory& m = memory(r);
-  each_end(m, s, [&](StackSet to, Guards g) {
-    a.jump = true;
-    a.pop = a.pop || (grammar_->lexer().may_end(g) && m.stacks.complete(to));
-  });
+  const Jump& jump = jump_from(memory(r), s);
+  a.jump = !jump.states.empty();
+  a.pop = jump.accepting;
   return a;
 }
 
 void LarkMachine::jump(Request& r, const Item& item, std::vector<Item>& out) const {
-  Memory& m = memory(r);
-  each_end(m, item.state, [&](StackSet to, Guards g) {
-    const State s = before_token(m, to, g);
-    if (grammar_->lexer().more(lex(s)) && (spelled_ || is_live(m, s))) out.push_back({s, item.machine, item.rest});
-  });
+  for (const State s : jump_from(memory(r), item.state).states) out.push_back({s, item.machine, item.rest});
 }
 
 // Items that differ in their stacks alone are one: else their number would grow with every ambiguity.
@@ -142,6 +149,10 @@ bool LarkMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
 // ---------------------------------------------------------------- what can be finished
 
 bool LarkMachine::is_live(Memory& m, State s) const {
+  if (grammar_->is_loose()) {
+    const Context& c = m.contexts[handle(s)];
+    if (c.guards == kNoGuards && surely_goes_on(m, c.stacks, lex(s))) return true;
+  }
   const auto [it, fresh] = m.live.try_emplace(s, false);
   if (fresh) {
     const bool lives = find_live(m, s);
@@ -152,15 +163,20 @@ bool LarkMachine::is_live(Memory& m, State s) const {
 }
 
 // Some token that may come of this one is wanted by the parser, or passed over.
-bool LarkMachine::can_go_on(Memory& m, const Context& c, LexState q) const {
+bool LarkMachine::can_go_on(Memory& m, StackSet stacks, LexState q) const {
   const auto& reach = grammar_->lexer().reach(q);
-  const uint32_t passed = grammar_->tables().terminals;
-  if ((reach[passed / 64] >> (passed % 64)) & 1) return true;
-  for (size_t w = 0; w < reach.size(); ++w)
-    for (uint64_t bits = reach[w]; bits != 0; bits &= bits - 1) {
-      const auto t = static_cast<Type>(64 * w + static_cast<size_t>(__builtin_ctzll(bits)));
-      if (m.stacks.can_feed(c.stacks, t)) return true;
-    }
+  return reach.passes || std::any_of(reach.types.begin(), reach.types.end(), [&](Type t) { return m.stacks.can_feed(stacks, t); });
+}
+
+// The same where a look at the tables is enough to say so.
+bool LarkMachine::surely_goes_on(const Memory& m, StackSet stacks, LexState q) const {
+  const Tables& tables = grammar_->tables();
+  if (tables.general && grammar_->lexer().kind() != Lexer::Kind::First) return true;  // nothing else is looked for
+  const auto& reach = grammar_->lexer().reach(q);
+  if (reach.passes) return true;
+  for (const NodeRef n : m.stacks.tops(stacks))
+    for (size_t i = 0; i < reach.types.size() && i < 4; ++i)
+      if (tables.at(m.stacks.node(n).state, reach.types[i]) > 0) return true;
   return false;
 }
 
@@ -171,7 +187,7 @@ bool LarkMachine::find_live(Memory& m, State s) const {
   const bool between = q == m.stacks.lexer(c.stacks);
   if (grammar_->is_loose()) {
     if (between && m.stacks.complete(c.stacks) && lexer.may_end(c.guards)) return true;
-    if (!can_go_on(m, c, q)) return false;
+    if (!can_go_on(m, c.stacks, q)) return false;
     if (c.guards == kNoGuards) return true;
     if (between && lexer.next_guards(c.guards, grammar_->rest_byte()) == kNoGuards) return true;
     Live& live = grammar_->exact();

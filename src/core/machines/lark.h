@@ -36,7 +36,14 @@ class LarkMachine final : public Machine {
   State before_token(Memory& m, lark::StackSet s, lark::Guards g) const;
   bool is_live(Memory& m, State s) const;
   bool find_live(Memory& m, State s) const;
-  bool can_go_on(Memory& m, const Context& c, lark::LexState q) const;
+  bool can_go_on(Memory& m, lark::StackSet stacks, lark::LexState q) const;
+  bool surely_goes_on(const Memory& m, lark::StackSet stacks, lark::LexState q) const;
+  // What follows the ends of tokens in a state.
+  struct Jump {
+    bool accepting = false;
+    std::vector<State> states;
+  };
+  const Jump& jump_from(Memory& m, State s) const;
   // Calls f(stacks, guards) for what follows each end of a token here.
   template <class F>
   void each_end(Memory& m, State s, F f) const;
