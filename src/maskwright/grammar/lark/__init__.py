@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from maskwright.errors import LarkError, UnsatisfiableError
+from maskwright.errors import LarkError, MaskwrightError, UnsatisfiableError
 from maskwright.grammar.lark.load import lark_version, load
 from maskwright.grammar.lark.lower import lower
 from maskwright.grammar.lark.lowered import Lowered
 from maskwright.grammar.lark.options import checked
+from maskwright.grammar.lark.shipped import SHIPPED, shipped_path
 from maskwright.grammar.lark.source import Places
 from maskwright.grammar.plan import Budget, Cancel, CompileLimits, Constraint, Plan, Report, ReportEntry, RootPlan
 
@@ -88,6 +89,42 @@ class Lark(Constraint):
         """The grammar in a file, whose folder is where its relative imports are looked for. Raises OSError."""
         found = Path(path)
         return cls(found.read_text(encoding="utf-8"), source_path=str(found), **options)
+
+    @classmethod
+    def shipped(cls, name: str) -> Lark:
+        """A grammar of the package: "arithmetic", "csv", "iso8601", "json" or "sql". Raises ValueError for others."""
+        text = shipped_path(name).read_text(encoding="utf-8")
+        return cls(text, **SHIPPED[name])
+
+    def parse(self, text: str) -> Any:
+        """The tree that lark makes of a text. Raises what lark raises, where the text does not parse."""
+        import lark
+
+        parser = self.__dict__.get("_parser")
+        if parser is None:
+            parser = self.parser()
+            self._set(_parser=parser)
+        last: lark.exceptions.LarkError | None = None
+        for start in self.options["start"]:
+            try:
+                return parser.parse(text, start=start)
+            except lark.exceptions.LarkError as error:
+                last = error
+        assert last is not None
+        raise last
+
+    def describe(self) -> dict[str, Any]:
+        """This grammar as JSON data, for files. Raises MaskwrightError where it holds objects."""
+        for name in ("edit_terminals", "postlex"):
+            if self.options[name] is not None:
+                message = f"a Lark grammar with {name} has no form in a file"
+                raise MaskwrightError(message, location=name, hint="Pickle the compiled grammar instead")
+        return {"kind": "lark", "text": self.text, "options": self.options}
+
+    @classmethod
+    def from_description(cls, data: dict[str, Any]) -> Lark:
+        """The inverse of `describe`."""
+        return cls(data["text"], **data["options"])
 
     def fingerprint(self) -> str:
         """The content key of the compile cache; files that are imported count by their path."""

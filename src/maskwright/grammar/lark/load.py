@@ -14,7 +14,7 @@ from maskwright.grammar.lark.tables import Rule, Symbol
 if TYPE_CHECKING:
     from lark import Lark
 
-_PLACE = re.compile(r"\s*(?:at |, )?\(?\bline (\d+),? col(?:umn)? (\d+)\)?")
+_PLACE = re.compile(r",?\s*(?:at )?\(?\bline (\d+),? col(?:umn)? (\d+)\)?")
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ def load(text: str, options: dict[str, Any], places: Places) -> Loaded:
     except (MemoryError, KeyboardInterrupt):
         raise
     except Exception as error:  # lark raises exceptions of all kinds, assertions included
-        raise _translated(error, places) from error
+        raise _translated(error, places) from None
     rules = [
         Rule(str(r.origin.name), tuple(Symbol(str(s.name), bool(s.is_term)) for s in r.expansion)) for r in made.rules
     ]

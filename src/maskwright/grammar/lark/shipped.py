@@ -1,0 +1,29 @@
+"""The grammars that come with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+# The options that each is written for.
+SHIPPED: dict[str, dict[str, Any]] = {
+    "arithmetic": {"parser": "lalr"},
+    "csv": {"parser": "lalr"},
+    "iso8601": {"parser": "earley", "lexer": "dynamic"},
+    "json": {"parser": "lalr"},
+    "sql": {"parser": "lalr", "lexer": "basic"},
+}
+
+
+def shipped_path(name: str) -> Path:
+    """The file of a shipped grammar. Raises ValueError for other names, with those that there are."""
+    if name not in SHIPPED:
+        raise ValueError(f"no grammar {name!r} is shipped: there are {', '.join(sorted(SHIPPED))}")
+    import maskwright
+
+    folders = [Path(folder) / "grammars" for folder in maskwright.__path__]
+    folders.append(Path(__file__).resolve().parents[4] / "grammars")  # a checkout that is used as it stands
+    for folder in folders:
+        if (found := folder / f"{name}.lark").is_file():
+            return found
+    raise FileNotFoundError(f"the package was installed without its grammars: {name}.lark is not in {folders[0]}")
