@@ -103,10 +103,10 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
 
 Grammar::Grammar(std::shared_ptr<const Source> source, const CodeRanges& lacking, const TokenTrie* trie)
     : source_(std::move(source)), lexer_(Code(source_->code, source_->classes, source_->behinds, lacking), source_->kind, source_->lexers, source_->ignored),
-      exact_(source_->tables, lexer_, trie, false, {}) {
+      exact_(source_->tables, lexer_, trie) {
   if (trie != nullptr) return;
   rest_byte_ = find_rest_byte(*source_, lexer_, exact_, rest_);
-  if (rest_byte_ >= 0) loose_.emplace(source_->tables, lexer_, nullptr, true, rest_);
+  if (rest_byte_ >= 0) costs_.emplace(source_->tables, lexer_, exact_, rest_);
 }
 
 bool Grammar::is_rest(Guards g) const { return std::find(rest_.begin(), rest_.end(), g) != rest_.end(); }

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "live.h"
+#include "costs.h"
 
 namespace mw::lark {
 
@@ -31,8 +31,8 @@ class Grammar {
   bool is_loose() const { return rest_byte_ >= 0; }
   uint8_t rest_byte() const { return static_cast<uint8_t>(rest_byte_); }
   bool is_rest(Guards g) const;
-  // For costs.
-  Live& costs() { return loose_ ? *loose_ : exact_; }
+  // Of a loose grammar.
+  LooseCosts& costs() { return *costs_; }
   bool is_empty();
 
  private:
@@ -41,7 +41,7 @@ class Grammar {
   Live exact_;
   int rest_byte_ = -1;
   std::vector<Guards> rest_;  // by lexer: behind ignored text
-  std::optional<Live> loose_;
+  std::optional<LooseCosts> costs_;
 };
 
 // Finds a byte after which everything can be finished, by sufficient conditions: every lexer passes over it at any place;

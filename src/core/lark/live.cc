@@ -7,12 +7,9 @@
 namespace mw::lark {
 namespace {
 
-constexpr size_t kMaxJobs = 30'000'000;
+constexpr size_t kMaxJobs = 8'000'000;
 
 }  // namespace
-
-Live::Live(const Tables& tables, Lexer& lexer, const TokenTrie* trie, bool loose, std::vector<Guards> rest)
-    : tables_(tables), lexer_(lexer), trie_(trie), loose_(loose), rest_(std::move(rest)) {}
 
 Control Live::control(Guards g, TrieNode node) {
   const auto [it, fresh] = control_index_.try_emplace({g, node}, static_cast<Control>(controls_.size()));
@@ -80,15 +77,6 @@ std::vector<LexState> Live::lexers(uint32_t state) {
   return out;
 }
 
-// Loose grammars: behind a token there may be ignored text, which costs one byte and frees its guards.
-Control Live::behind(uint32_t state, Control c, uint32_t& cost) const {
-  if (!loose_) return c;
-  const Guards rest = rest_[lexer_.kind() == Lexer::Kind::First && !tables_.general ? tables_.lexer_of[state] : 0];
-  const Guards g = controls_[c].first;
-  if (g != kNoGuards && g != rest) ++cost;
-  return control_index_.at({rest, TokenTrie::kRoot});
-}
-
 uint32_t Live::entry(const Point& p) {
   const auto [it, fresh] = index_.try_emplace(p, static_cast<uint32_t>(entries_.size()));
   if (fresh) {
@@ -124,15 +112,10 @@ void Live::run() {
 void Live::expand_boundary(uint32_t e) {
   const Point p = entries_[e].point;
   for (const LexState start : lexers(p.state)) {
-    const std::vector<Outcome> out = outcomes(start, p.control);
+    const std::vector<Outcome>& out = outcomes(start, p.control);
     for (const Outcome& o : out) {
-      uint32_t cost = o.cost;
-      if (o.ignore) {
-        uint32_t more = cost;
-        const Control c = behind(p.state, o.control, more);
-        read(entry({p.state, kBoundary, c}), {e, false}, more);
-      }
-      if (o.feed && tables_.acts(p.state, o.type)) read(entry({p.state, o.type, o.control}), {e, false}, cost);
+      if (o.ignore) read(entry({p.state, kBoundary, o.control}), {e, false}, o.cost);
+      if (o.feed && tables_.acts(p.state, o.type)) read(entry({p.state, o.type, o.control}), {e, false}, o.cost);
     }
   }
   if (lexer_.may_end(controls_[p.control].first) && controls_[p.control].second == TokenTrie::kRoot &&
@@ -153,11 +136,7 @@ void Live::expand(uint32_t e) {
   };
   const int32_t a = tables_.at(p.state, p.ahead);
   if (a < 0) reduce(static_cast<uint32_t>(-a - 1));
-  if (a > 0) {
-    uint32_t cost = 0;
-    const Control c = behind(static_cast<uint32_t>(a - 1), p.control, cost);
-    read(entry({static_cast<uint32_t>(a - 1), kBoundary, c}), {e, true}, cost);
-  }
+  if (a > 0) read(entry({static_cast<uint32_t>(a - 1), kBoundary, p.control}), {e, true}, 0);
   if (!tables_.general) return;
   for (const uint32_t r : tables_.reduces[p.state])
     if (tables_.follows(tables_.rules[r].lhs, p.ahead)) reduce(r);
@@ -198,71 +177,85 @@ void Live::accept(uint32_t e, uint32_t cost) {
 
 // ---------------------------------------------------------------- a given stack
 
-// Dijkstra's algorithm over the places where a nonterminal has ended.
+// Dijkstra's algorithm over the places where a nonterminal has ended. The places on the way that it finds are known then.
 class Live::Search {
  public:
-  Search(Live& live, const Stacks& stacks) : live_(live), stacks_(stacks) {}
+  Search(Live& live, const Stacks& stacks, Known& known) : live_(live), stacks_(stacks), known_(known) {}
 
   // What begins on top of a node with an entry of its state.
   void begin(NodeRef top, const Point& p, uint32_t cost) {
     const Entry& e = live_.settled(p);
-    if (e.accept < kNoCost) best_ = std::min(best_, add_cost(e.accept, cost));
+    if (e.accept < kNoCost) better(add_cost(e.accept, cost), kNone);
     for (const auto& [exit, c] : e.exits)
-      for (const NodeRef n : stacks_.below(top, exit.pops + 1)) meet({n, exit.lhs, exit.ahead, exit.control}, add_cost(cost, c));
+      for (const NodeRef n : stacks_.below(top, exit.pops + 1)) meet({n, exit.lhs, exit.ahead, exit.control}, add_cost(cost, c), kNone);
   }
 
   uint32_t run() {
-    const Tables& tables = live_.tables_;
     while (!queue_.empty()) {
-      const auto [cost, at] = queue_.top();
+      const auto [cost, i] = queue_.top();
       queue_.pop();
       if (cost >= best_) break;
-      if (seen_[at] < cost) continue;
-      const uint32_t state = stacks_.node(at.node).state;
-      const int32_t to = tables.go_to(state, at.lhs);
-      if (to < 0) continue;
-      if (at.ahead == tables.terminals && stacks_.node(at.node).below.empty() &&
-          tables.is_end(state, static_cast<uint32_t>(to))) {
-        best_ = cost;
-        break;
-      }
-      const Entry& e = live_.settled({static_cast<uint32_t>(to), at.ahead, at.control});
-      if (e.accept < kNoCost) best_ = std::min(best_, add_cost(cost, e.accept));
-      for (const auto& [exit, c] : e.exits)
-        for (const NodeRef n : stacks_.below(at.node, exit.pops)) meet({n, exit.lhs, exit.ahead, exit.control}, add_cost(cost, c));
+      if (places_[i].cost == cost) explore(i);
     }
+    for (uint32_t i = last_; i != kNone; i = places_[i].from) known_[places_[i].at] = best_ - places_[i].cost;
+    if (best_ >= kNoCost)
+      for (const Met& m : places_) known_[m.at] = kNoCost;
     return best_;
   }
 
  private:
-  void meet(const Place& at, uint32_t cost) {
-    const auto [it, fresh] = seen_.try_emplace(at, cost);
-    if (!fresh && it->second <= cost) return;
-    it->second = cost;
-    queue_.push({cost, at});
+  static constexpr uint32_t kNone = 0xffffffffu;
+  struct Met {
+    Place at;
+    uint32_t cost, from;
+  };
+
+  void explore(uint32_t i) {
+    const Place at = places_[i].at;
+    const uint32_t cost = places_[i].cost;
+    if (const auto hit = known_.find(at); hit != known_.end()) return better(add_cost(cost, hit->second), i);
+    const Tables& tables = live_.tables_;
+    const uint32_t state = stacks_.node(at.node).state;
+    const int32_t to = tables.go_to(state, at.lhs);
+    if (to < 0) return;
+    if (at.ahead == tables.terminals && stacks_.node(at.node).below.empty() && tables.is_end(state, static_cast<uint32_t>(to)))
+      return better(cost, i);
+    const Entry& e = live_.settled({static_cast<uint32_t>(to), at.ahead, at.control});
+    if (e.accept < kNoCost) better(add_cost(cost, e.accept), i);
+    for (const auto& [exit, c] : e.exits)
+      for (const NodeRef n : stacks_.below(at.node, exit.pops)) meet({n, exit.lhs, exit.ahead, exit.control}, add_cost(cost, c), i);
   }
+  void better(uint32_t cost, uint32_t from) {
+    if (cost >= best_) return;
+    best_ = cost;
+    last_ = from;
+  }
+  void meet(const Place& at, uint32_t cost, uint32_t from) {
+    const auto [it, fresh] = seen_.try_emplace(at, static_cast<uint32_t>(places_.size()));
+    if (fresh) places_.push_back({at, cost, from});
+    else if (places_[it->second].cost <= cost) return;
+    else places_[it->second] = {at, cost, from};
+    queue_.push({cost, it->second});
+  }
+
   Live& live_;
   const Stacks& stacks_;
-  uint32_t best_ = kNoCost;
+  Known& known_;
+  uint32_t best_ = kNoCost, last_ = kNone;
+  std::vector<Met> places_;
   std::map<Place, uint32_t> seen_;
-  std::priority_queue<std::pair<uint32_t, Place>, std::vector<std::pair<uint32_t, Place>>, std::greater<>> queue_;
+  std::priority_queue<std::pair<uint32_t, uint32_t>, std::vector<std::pair<uint32_t, uint32_t>>, std::greater<>> queue_;
 };
 
-uint32_t Live::cost(const Stacks& stacks, StackSet s, LexState q, Guards g) {
+uint32_t Live::cost(const Stacks& stacks, StackSet s, LexState q, Guards g, Known& known) {
   const std::scoped_lock lock(mutex_);
-  if (loose_)
-    for (const Guards rest : rest_) control(rest);
-  Search search(*this, stacks);
+  Search search(*this, stacks, known);
   const Control c = control(g);
-  const std::vector<Outcome> ends = outcomes(q, c);
+  const std::vector<Outcome>& ends = outcomes(q, c);
   for (const NodeRef top : stacks.tops(s)) {
     const uint32_t state = stacks.node(top).state;
     for (const Outcome& o : ends) {
-      if (o.ignore) {
-        uint32_t more = o.cost;
-        const Control after = behind(state, o.control, more);
-        search.begin(top, {state, kBoundary, after}, more);
-      }
+      if (o.ignore) search.begin(top, {state, kBoundary, o.control}, o.cost);
       if (o.feed && tables_.acts(state, o.type)) search.begin(top, {state, o.type, o.control}, o.cost);
     }
   }
@@ -271,8 +264,6 @@ uint32_t Live::cost(const Stacks& stacks, StackSet s, LexState q, Guards g) {
 
 uint32_t Live::cost_of_start(uint32_t start) {
   const std::scoped_lock lock(mutex_);
-  if (loose_)
-    for (const Guards rest : rest_) control(rest);
   const Tables::Start& x = tables_.starts[start];
   if (x.empty >= 0) return 0;
   const Control c = control(kNoGuards);

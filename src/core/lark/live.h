@@ -30,12 +30,21 @@ struct LiveLimit : std::length_error {
 
 class Live {
  public:
-  // trie: nullptr where every byte is a token. loose: everything can be finished after some ignored text (see survey.h);
-  // then costs need no guards across tokens, `rest` tells which stand behind that text.
-  Live(const Tables& tables, Lexer& lexer, const TokenTrie* trie, bool loose, std::vector<Guards> rest);
+  // trie: nullptr where every byte is a token.
+  Live(const Tables& tables, Lexer& lexer, const TokenTrie* trie) : tables_(tables), lexer_(lexer), trie_(trie) {}
+
+  // A nonterminal has ended on top of a node, before some look-ahead.
+  struct Place {
+    NodeRef node;
+    uint32_t lhs, ahead;
+    Control control;
+    auto operator<=>(const Place&) const = default;
+  };
+  // What was found out about the stacks of one request.
+  using Known = std::map<Place, uint32_t>;
 
   // Steps to the end of the text from a stack under guards, in the middle of a token or before one; kNoCost: none.
-  uint32_t cost(const Stacks& stacks, StackSet s, LexState q, Guards g);
+  uint32_t cost(const Stacks& stacks, StackSet s, LexState q, Guards g, Known& known);
   // The same without a stack: for the start.
   uint32_t cost_of_start(uint32_t start);
 
@@ -97,21 +106,12 @@ class Live {
   void accept(uint32_t e, uint32_t cost);
   const Entry& settled(const Point& p);
   std::vector<LexState> lexers(uint32_t state);
-  Control behind(uint32_t state, Control c, uint32_t& cost) const;
 
-  struct Place {  // a nonterminal has ended on top of a node
-    NodeRef node;
-    uint32_t lhs, ahead;
-    Control control;
-    auto operator<=>(const Place&) const = default;
-  };
   class Search;
 
   const Tables& tables_;
   Lexer& lexer_;
   const TokenTrie* trie_;
-  bool loose_;
-  std::vector<Guards> rest_;
   std::mutex mutex_;
   std::vector<std::pair<Guards, TrieNode>> controls_;
   std::map<std::pair<Guards, TrieNode>, Control> control_index_;

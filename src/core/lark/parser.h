@@ -26,6 +26,7 @@ struct Tables {
   std::vector<std::vector<uint64_t>> follow;     // general: look-aheads by nonterminal, as bits
   struct Rule {
     uint32_t lhs, length;
+    std::vector<uint32_t> body;  // terminals, then nonterminals
   };
   std::vector<Rule> rules;
   struct Start {

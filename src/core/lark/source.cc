@@ -115,7 +115,8 @@ void read_tables(Reader& in, Source& source) {
   if (size_t{t.states} * (t.terminals + t.nonterminals + 1) > (size_t{1} << 28)) throw std::invalid_argument("it is too large");
   for (uint32_t n = in.count(); n > 0; --n) {
     const uint32_t lhs = in.below(t.nonterminals);
-    t.rules.push_back({lhs, in.count()});
+    auto& rule = t.rules.emplace_back(Tables::Rule{lhs, in.count(), {}});
+    for (uint32_t i = 0; i < rule.length; ++i) rule.body.push_back(in.below(size_t{t.terminals} + t.nonterminals));
   }
   read_actions(in, t);
   if (t.general) {

@@ -26,6 +26,8 @@ struct LarkMachine::Memory final : MachineMemory {
   std::unordered_map<State, bool> live;
   std::unordered_map<State, Jump> jumps;
   std::unordered_map<State, uint32_t> costs;
+  Live::Known known;
+  LooseCosts::Memo loose;
 };
 
 LarkMachine::Memory& LarkMachine::memory(Request& r) const {
@@ -200,21 +202,26 @@ bool LarkMachine::find_live(Memory& m, State s) const {
   } else if (between && m.stacks.complete(c.stacks) && lexer.may_end(c.guards)) {
     return true;
   }
-  return grammar_->exact().cost(m.stacks, c.stacks, q, c.guards) < kNoCost;
+  return grammar_->exact().cost(m.stacks, c.stacks, q, c.guards, m.known) < kNoCost;
+}
+
+uint32_t LarkMachine::cost_of_start() const {
+  uint32_t best = kNoCost;
+  for (uint32_t i = 0; i < grammar_->tables().starts.size(); ++i)
+    best = std::min(best, grammar_->is_loose() ? grammar_->costs().cost_of_start(i) : grammar_->exact().cost_of_start(i));
+  return best;
 }
 
 uint32_t LarkMachine::cost(Request& r, State s) const {
-  if (handle(s) == 0) {
-    uint32_t best = kNoCost;
-    for (uint32_t i = 0; i < grammar_->tables().starts.size(); ++i) best = std::min(best, grammar_->costs().cost_of_start(i));
-    return best;
-  }
+  if (handle(s) == 0) return cost_of_start();
   Memory& m = memory(r);
   const auto hit = m.costs.find(s);
   if (hit != m.costs.end()) return hit->second;
   const Context c = m.contexts[handle(s)];
-  const Accept a = accept(r, s);
-  const uint32_t cost = a.pop ? 0 : grammar_->costs().cost(m.stacks, c.stacks, lex(s), c.guards);
+  uint32_t cost = 0;
+  if (grammar_->lexer().ends(lex(s)).empty() || !jump_from(m, s).accepting)
+    cost = grammar_->is_loose() ? grammar_->costs().cost(m.stacks, m.loose, c.stacks, lex(s), c.guards)
+                                : grammar_->exact().cost(m.stacks, c.stacks, lex(s), c.guards, m.known);
   m.costs.emplace(s, cost);
   return cost;
 }

@@ -33,6 +33,7 @@ class LarkMachine final : public Machine {
   Memory& memory(Request& r) const;
   static lark::LexState lex(State s) { return static_cast<lark::LexState>(s & 0xffffffffu); }
   static uint32_t handle(State s) { return static_cast<uint32_t>(s >> 32); }
+  uint32_t cost_of_start() const;
   State before_token(Memory& m, lark::StackSet s, lark::Guards g) const;
   bool is_live(Memory& m, State s) const;
   bool find_live(Memory& m, State s) const;

@@ -11,7 +11,7 @@ from maskwright.grammar.lark.load import Loaded
 from maskwright.grammar.lark.lowered import Lowered, flatten
 from maskwright.grammar.lark.quirk import check_start
 from maskwright.grammar.lark.source import Places
-from maskwright.grammar.lark.tables import Tables
+from maskwright.grammar.lark.tables import Rule, Symbol, Tables
 
 END = "$END"
 
@@ -45,7 +45,7 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
             tables.starts = [(state, end, -1) for state, end, _ in tables.starts]
         starts = [terminals.start(list(_lexer_of(loaded).terminals))]
     assert kind in (FIRST, EACH, EVERY)
-    return Lowered(flatten(terminals.assembly, kind, starts, ignored, tables), tuple(numbers))
+    return Lowered(flatten(terminals.assembly, kind, starts, ignored, tables, numbers), tuple(numbers))
 
 
 def _check_productive(loaded: Loaded, places: Places) -> None:
@@ -102,12 +102,15 @@ def _lalr_tables(loaded: Loaded, terminals: dict[str, int]) -> Tables:
             if action.name == "Reduce":
                 if id(arg) not in rules:
                     rules[id(arg)] = len(tables.rules)
-                    tables.rules.append((tables.number(str(arg.origin.name)), len(arg.expansion)))
+                    body = tuple(Symbol(str(s.name), bool(s.is_term)) for s in arg.expansion)
+                    tables.rules.append(Rule(str(arg.origin.name), body))
+                    tables.number(str(arg.origin.name))
                 tables.actions[state][terminals[name]] = -(rules[id(arg)] + 1)
             elif name in terminals:
                 tables.actions[state][terminals[name]] = arg + 1
             else:
                 tables.gotos[state][tables.number(name)] = arg
+    tables.set_rules(tables.rules)
     tables.starts = [(table.start_states[s], table.end_states[s], -1) for s in loaded.starts]
     return tables
 

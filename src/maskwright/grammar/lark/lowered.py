@@ -28,7 +28,14 @@ class Lowered:
     warnings: tuple[str, ...] = ()
 
 
-def flatten(assembly: Assembly, kind: int, lexers: list[LexerStart], ignored: list[bool], tables: Tables) -> array[int]:
+def flatten(
+    assembly: Assembly,
+    kind: int,
+    lexers: list[LexerStart],
+    ignored: list[bool],
+    tables: Tables,
+    terminals: dict[str, int],
+) -> array[int]:
     """The words."""
     out = array("i", [VERSION])
 
@@ -54,13 +61,17 @@ def flatten(assembly: Assembly, kind: int, lexers: list[LexerStart], ignored: li
         for triple in start.unless:
             out.extend(triple)
     listed(int(i) for i in ignored)
-    _flatten_tables(tables, out)
+    _flatten_tables(tables, terminals, out)
     return out
 
 
-def _flatten_tables(tables: Tables, out: array[int]) -> None:
+def _flatten_tables(tables: Tables, terminals: dict[str, int], out: array[int]) -> None:
     out.extend((len(tables.actions), len(tables.nonterminals), int(tables.general), int(tables.reduced)))
-    pairs = [tables.rules, *(list(d.items()) for both in zip(tables.actions, tables.gotos, strict=True) for d in both)]
+    out.append(len(tables.rules))
+    for rule in tables.rules:
+        out.extend((tables.nonterminals[rule.lhs], len(rule.body)))
+        out.extend(terminals[s.name] if s.terminal else len(terminals) + tables.nonterminals[s.name] for s in rule.body)
+    pairs = [*(list(d.items()) for both in zip(tables.actions, tables.gotos, strict=True) for d in both)]
     for listed in pairs:
         out.append(len(listed))
         for a, b in listed:

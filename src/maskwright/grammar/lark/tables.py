@@ -31,7 +31,7 @@ class Tables:
         actions: by state: look-ahead to `s + 1`, shift to s, or `-(r + 1)`, reduce by rule r.
         gotos: by state: nonterminal to state.
         reduces: by state, general: the rules to reduce by.
-        rules: (nonterminal, length).
+        rules: the productions.
         nonterminals: their numbers.
         follow: by nonterminal, general: the look-aheads that may stand behind it.
         starts: (state, state behind the start symbol, the one behind an empty start symbol or -1).
@@ -42,7 +42,7 @@ class Tables:
     actions: list[dict[int, int]] = field(default_factory=list)
     gotos: list[dict[int, int]] = field(default_factory=list)
     reduces: list[list[int]] = field(default_factory=list)
-    rules: list[tuple[int, int]] = field(default_factory=list)
+    rules: list[Rule] = field(default_factory=list)
     nonterminals: dict[str, int] = field(default_factory=dict)
     follow: list[list[int]] = field(default_factory=list)
     starts: list[tuple[int, int, int]] = field(default_factory=list)
@@ -60,9 +60,10 @@ class Tables:
         return self.nonterminals.setdefault(nonterminal, len(self.nonterminals))
 
     def set_rules(self, rules: list[Rule]) -> None:
-        """Takes the left sides and lengths."""
-        self.rules = [(self.number(r.lhs), len(r.body)) for r in rules]
+        """Takes the productions, and numbers their nonterminals."""
+        self.rules = list(rules)
         for r in rules:
+            self.number(r.lhs)
             for s in r.body:
                 if not s.terminal:
                     self.number(s.name)
