@@ -108,7 +108,7 @@ def compared(case: GrammarCase, rng: random.Random, texts: list[str]) -> str:
     try:
         with limit(3):
             oracle = LarkOracle(case.text, case.options)
-        with limit(15):
+        with limit(5):
             verdicts = {text: oracle.accepts(text) for text in texts}
     except Slow:
         return "lark is slow"
@@ -137,6 +137,8 @@ def test_language_is_larks(pair: tuple[str, str], count: int) -> None:
     length = 3 if count < 100 else 4
     texts = ["".join(p) for n in range(length + 1) for p in product(ALPHABET, repeat=n)]
     outcomes: Counter[str] = Counter()
+    if pair[0] == "lalr":  # most random grammars have conflicts
+        count *= 4
     for seed in range(count):
         rng = random.Random(f"{pair}.{seed}")
         case = random_grammar(rng, *pair)
@@ -144,7 +146,7 @@ def test_language_is_larks(pair: tuple[str, str], count: int) -> None:
             outcomes[compared(case, rng, texts)] += 1
         except AssertionError as error:
             raise AssertionError(f"seed {seed}, {case.options}:\n{case.text}\n{error}") from error
-    assert outcomes["compared"] >= count // 4, outcomes
+    assert outcomes["compared"] >= count // 8, outcomes
 
 
 def test_every_construct_occurs() -> None:

@@ -96,7 +96,7 @@ def test_refused_examples(name: str) -> None:
 
 
 def walk(compiled: mw.CompiledGrammar, rng: random.Random, most: int = 120) -> str:
-    """A text by random tokens: kinds of characters are equally likely, and towards the end the shortest way is taken."""
+    """A text by random tokens, kinds of characters equally likely; in the end the shortest way is taken."""
     matcher, out = compiled.matcher(), b""
     tokens = compiled.vocabulary.tokens
     while True:

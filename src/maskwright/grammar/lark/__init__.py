@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from maskwright.errors import LarkError, MaskwrightError, UnsatisfiableError
+from maskwright._interrupt import interruptible
+from maskwright.errors import LarkError, LimitError, MaskwrightError, UnsatisfiableError
 from maskwright.grammar.lark.load import lark_version, load
 from maskwright.grammar.lark.lower import lower
 from maskwright.grammar.lark.lowered import Lowered
@@ -134,7 +135,7 @@ class Lark(Constraint):
         return "lark:" + hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 
     def parser(self) -> Any:
-        """lark's own parser for this grammar and these options, for trees. Raises what lark raises."""
+        """Lark's own parser for this grammar and these options, for trees. Raises what lark raises."""
         import lark
 
         return lark.Lark(self.text, **self.options)
@@ -148,9 +149,15 @@ class Lark(Constraint):
         lowered = self.lowered()
         grammar = _core.LarkGrammar(lowered.words)
         places = self.places()
-        if grammar.survey() < 0:
+        try:
+            verdict = interruptible(grammar.survey)
+        except ValueError as error:
+            hint = "Ignore some text between tokens, or write terminals that do not end in the middle of longer ones"
+            raise LimitError(str(error), location="grammar", hint=hint) from None
+        budget.check("grammar")
+        if verdict < 0:
             start = self.options["start"][0]
-            hint = "Some terminal takes more text than the rules leave to it, or never gets a token: rename or restrict it"
+            hint = "Some terminal takes more text than the rules leave to it, or never gets a token: restrict it"
             message = f"no text parses as {start} under the lexer {self._lexer()!r}"
             raise UnsatisfiableError(message, location=places.rule(start), hint=hint)
         detail = f"{self.options['parser']}, {self._lexer()} lexer, {len(lowered.terminals)} terminals"
@@ -185,6 +192,8 @@ class Lark(Constraint):
 
 
 _KNOWN = frozenset(
-    "debug keep_all_tokens tree_class cache cache_grammar transformer ambiguity regex propagate_positions "
-    "lexer_callbacks maybe_placeholders use_bytes ordered_sets _plugins".split()
+    [
+        *("debug", "keep_all_tokens", "tree_class", "cache", "cache_grammar", "transformer", "ambiguity", "regex"),
+        *("propagate_positions", "lexer_callbacks", "maybe_placeholders", "use_bytes", "ordered_sets", "_plugins"),
+    ]
 )

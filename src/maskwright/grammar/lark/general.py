@@ -1,7 +1,7 @@
 """The LR(0) automaton of a context-free grammar without empty rules, for the generalised parser of the core.
 
-Empty rules are eliminated (Hopcroft, Motwani, Ullman, "Introduction to Automata Theory", 7.1.3), rules that derive nothing
-are left out; left recursion, cycles of unit rules and ambiguity stay as they are.
+Empty rules are eliminated (Hopcroft, Motwani, Ullman, "Introduction to Automata Theory", 7.1.3), rules that derive
+nothing are left out; left recursion, cycles of unit rules and ambiguity stay as they are.
 """
 
 from __future__ import annotations

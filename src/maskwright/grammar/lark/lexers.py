@@ -75,7 +75,7 @@ class Terminals:
             compiler.refuse(f"has a group named {clash[0]} like a terminal", "Write (?:...), groups have no use here")
         if found.flags & ~re.U != self.flags & ~re.U:
             hint = "Write the flag behind the expression: /.../i"
-            compiler.refuse("sets flags for the whole expression inside it, which lark refuses at its first parse", hint)
+            compiler.refuse("sets flags inside it for all of it, which lark refuses at its first parse", hint)
 
     def word(self, name: str) -> tuple[int, int]:
         """Number and program of a string that a regex also matches."""

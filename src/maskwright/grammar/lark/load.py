@@ -100,13 +100,14 @@ def _recording_parser(conflicts: list[str]) -> type:
         def compute_lalr1_states(self) -> None:
             for itemset in self.lr0_itemsets:
                 taken = set(itemset.transitions)
-                conflicts.extend(str(la.name) for la, rules in itemset.lookaheads.items() if len(rules) > 1 or la in taken)
+                ahead = itemset.lookaheads.items()
+                conflicts.extend(str(la.name) for la, rules in ahead if len(rules) > 1 or la in taken)
             super().compute_lalr1_states()
 
     class Parser(LALR_Parser):
         def __init__(self, parser_conf: Any, debug: bool = False, strict: bool = False) -> None:
             analysis = Analyzer(parser_conf, debug=debug, strict=strict)
-            analysis.compute_lalr()
+            analysis.compute_lalr()  # type: ignore[no-untyped-call]
             self._parse_table = analysis.parse_table
             self.parser_conf = parser_conf
             self.parser = _Parser(analysis.parse_table, parser_conf.callbacks, debug)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib import import_module
 from typing import Any, NoReturn
 
 from maskwright.errors import LarkError
@@ -14,12 +15,10 @@ from maskwright.grammar.ir import ANY, Chars, merge_ranges, negate_ranges
 from maskwright.grammar.lark.assembly import END, MATCH, Assembly
 from maskwright.grammar.regex.unicode import python_set
 
-if sys.version_info >= (3, 11):
-    import re._constants as sre
-    import re._parser as sre_parser
-else:  # pragma: no cover
-    import sre_constants as sre
-    import sre_parse as sre_parser
+# The names are private, and have moved once.
+_HOME = ("re._constants", "re._parser") if sys.version_info >= (3, 11) else ("sre_constants", "sre_parse")
+sre: Any = import_module(_HOME[0])
+sre_parser: Any = import_module(_HOME[1])
 
 _A, _I, _M, _S = int(re.A), int(re.I), int(re.M), int(re.S)
 _TYPES = int(re.A | re.L | re.U)
@@ -163,7 +162,7 @@ class PatternCompiler:
     def need_lookaround(self, what: str) -> None:
         """Raises where the lexer looks at slices of the text."""
         if not self.lookaround:
-            self.refuse(f"uses {what} with lexer='dynamic_complete', where it sees the end of a slice", "Use lexer='dynamic'")
+            self.refuse(f"uses {what} with lexer='dynamic_complete', which matches slices", "Use lexer='dynamic'")
 
     def look(self, arg: Any, negative: bool, flags: int, low: int, main: bool) -> int:
         """A lookahead or lookbehind."""

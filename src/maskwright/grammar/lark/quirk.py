@@ -1,8 +1,8 @@
 """A start after whose end ignored text may be either ignored or part of it: there lark's dynamic parsers crash.
 
 If the start rule is complete at two places with nothing but ignored text between them, lark may raise `RuntimeError:
-Earley should not generate multiple start symbol items`, depending on the order in which it found them. With one alternative
-at the start it never does.
+Earley should not generate multiple start symbol items`, depending on the order in which it found them. With one
+alternative at the start it never does.
 """
 
 from __future__ import annotations
