@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <algorithm>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "bind_gate.h"
 #include "lark/source.h"
 #include "machines/lark.h"
+#include "request.h"
 
 namespace mw {
 
@@ -40,6 +42,16 @@ inline std::unique_ptr<Machine> lark_machine(PyLark& self, const Vocab& vocab) {
   const Gate::Pass pass;
   nb::gil_scoped_release release;
   return std::make_unique<LarkMachine>(self.over(&vocab), !vocab.is_byte_complete() && !vocab.is_character_closed());
+}
+
+// The numbers of the terminals that may come next, or go on, at a matcher's place.
+inline std::vector<uint32_t> expected_terminals(Request& r, ConfigId config) {
+  std::vector<uint32_t> out;
+  for (const Item& item : r.config(config).items)
+    if (const auto* m = dynamic_cast<const LarkMachine*>(&r.machine(item.machine))) m->expected(r, item.state, out);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
 }
 
 inline void bind_lark(nb::module_& m) {

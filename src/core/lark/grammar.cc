@@ -106,7 +106,6 @@ Grammar::Grammar(std::shared_ptr<const Source> source, const CodeRanges& lacking
       exact_(source_->tables, lexer_, trie) {
   if (trie != nullptr) return;
   rest_byte_ = find_rest_byte(*source_, lexer_, exact_, rest_);
-  if (rest_byte_ >= 0) costs_.emplace(source_->tables, lexer_, exact_, rest_);
 }
 
 bool Grammar::is_rest(Guards g) const { return std::find(rest_.begin(), rest_.end(), g) != rest_.end(); }

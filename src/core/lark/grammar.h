@@ -32,7 +32,10 @@ class Grammar {
   uint8_t rest_byte() const { return static_cast<uint8_t>(rest_byte_); }
   bool is_rest(Guards g) const;
   // Of a loose grammar.
-  LooseCosts& costs() { return *costs_; }
+  LooseCosts& costs() {
+    std::call_once(costs_once_, [&] { costs_.emplace(source_->tables, lexer_, exact_, rest_); });
+    return *costs_;
+  }
   bool is_empty();
 
  private:
@@ -41,6 +44,7 @@ class Grammar {
   Live exact_;
   int rest_byte_ = -1;
   std::vector<Guards> rest_;  // by lexer: behind ignored text
+  std::once_flag costs_once_;
   std::optional<LooseCosts> costs_;
 };
 

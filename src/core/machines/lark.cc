@@ -232,4 +232,12 @@ int LarkMachine::spelled(Request& r, State s) const {
   return is_live(m, s) ? 1 : 0;
 }
 
+void LarkMachine::expected(Request& r, State s, std::vector<uint32_t>& out) const {
+  if (handle(s) == 0) return;
+  Memory& m = memory(r);
+  const Context at = m.contexts[handle(s)];
+  for (const Type t : grammar_->lexer().reach(lex(s)).types)
+    if (m.stacks.can_feed(at.stacks, t)) out.push_back(t);
+}
+
 }  // namespace mw

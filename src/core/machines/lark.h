@@ -22,6 +22,8 @@ class LarkMachine final : public Machine {
   bool merges() const override { return grammar_->tables().general; }
   uint32_t cost(Request& r, State s) const override;
   int spelled(Request& r, State s) const override;
+  // The terminals that the text at this place may become or go on with.
+  void expected(Request& r, State s, std::vector<uint32_t>& out) const;
 
  private:
   struct Memory;

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from maskwright._interrupt import interruptible
 from maskwright.errors import LarkError, LimitError, MaskwrightError, UnsatisfiableError
@@ -17,9 +20,41 @@ from maskwright.grammar.lark.lowered import Lowered
 from maskwright.grammar.lark.options import checked
 from maskwright.grammar.lark.shipped import SHIPPED, shipped_path
 from maskwright.grammar.lark.source import Places
-from maskwright.grammar.plan import Budget, Cancel, CompileLimits, Constraint, Plan, Report, ReportEntry, RootPlan
+from maskwright.grammar.lark.stored import cache_file, read_lowered, shipped_key, write_lowered
+from maskwright.grammar.plan import Budget, Cancel, CompileLimits, Constraint, Plan, Report, ReportEntry
 
-__all__ = ["Lark"]
+if TYPE_CHECKING:
+    from maskwright import _core
+    from maskwright.grammar.lark.lint import Finding
+
+__all__ = ["Lark", "LarkPlan"]
+
+_WORTH_KEEPING = 0.1  # seconds that loading takes, from which on the result goes to the cache folder
+
+
+@dataclass(frozen=True, slots=True)
+class LarkPlan:
+    """A lowered grammar with its names.
+
+    Args:
+        grammar: for the core.
+        terminals: how each is shown to people, by number.
+        report: one entry for the whole.
+        whitespace: means nothing here.
+    """
+
+    grammar: _core.LarkGrammar
+    terminals: tuple[str, ...]
+    report: Report
+    whitespace: int = 0
+
+    def start(self, program: _core.Program) -> None:
+        """Allocates and defines the root."""
+        program.define_lark(program.new_node(), self.grammar)
+
+    def lower(self, program: _core.Program, node: int) -> None:
+        """Never called: no node is left undefined."""
+        raise AssertionError(f"node {node} was defined at the start")
 
 
 class Lark(Constraint):
@@ -94,8 +129,10 @@ class Lark(Constraint):
     @classmethod
     def shipped(cls, name: str) -> Lark:
         """A grammar of the package: "arithmetic", "csv", "iso8601", "json" or "sql". Raises ValueError for others."""
-        text = shipped_path(name).read_text(encoding="utf-8")
-        return cls(text, **SHIPPED[name])
+        path = shipped_path(name)
+        made = cls(path.read_text(encoding="utf-8"), **SHIPPED[name])
+        made._set(_shipped=path.with_suffix(".lowered"))
+        return made
 
     def parse(self, text: str) -> Any:
         """The tree that lark makes of a text. Raises what lark raises, where the text does not parse."""
@@ -113,6 +150,12 @@ class Lark(Constraint):
                 last = error
         assert last is not None
         raise last
+
+    def lint(self) -> list[Finding]:
+        """What is odd about the grammar: colliding terminals, useless rules. Raises LarkError where it does not load."""
+        from maskwright.grammar.lark.lint import lint
+
+        return lint(self.text, self.options, self.places())
 
     def describe(self) -> dict[str, Any]:
         """This grammar as JSON data, for files. Raises MaskwrightError where it holds objects."""
@@ -162,7 +205,7 @@ class Lark(Constraint):
             raise UnsatisfiableError(message, location=places.rule(start), hint=hint)
         detail = f"{self.options['parser']}, {self._lexer()} lexer, {len(lowered.terminals)} terminals"
         report = Report((ReportEntry("", "grammar", "enforced", detail),))
-        return RootPlan(lambda program, node: program.define_lark(node, grammar), report)
+        return LarkPlan(grammar, lowered.terminals, report)
 
     def places(self) -> Places:
         """Where names are defined."""
@@ -178,7 +221,20 @@ class Lark(Constraint):
         if options["postlex"] is not None:
             hint = "Leave it out; indentation is not supported yet"
             raise LarkError("postlex is not supported", location="option postlex", hint=hint)
-        return lower(load(self.text, options, places), options, places)
+        shipped = self.__dict__.get("_shipped")
+        if shipped is not None:
+            found = read_lowered(shipped, shipped_key(self.text))
+            if found is not None:
+                return found
+        place = cache_file(self.text, options, lark_version())
+        found = read_lowered(*place) if place else None
+        if found is None:
+            begun = time.monotonic()
+            found = lower(load(self.text, options, places), options, places)
+            if place is not None and time.monotonic() - begun > _WORTH_KEEPING:
+                with suppress(OSError):
+                    write_lowered(*place, found)
+        return found
 
     def __getstate__(self) -> dict[str, Any]:
         return {"text": self.text, "options": self.options}

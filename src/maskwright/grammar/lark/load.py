@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maskwright.errors import ConstraintError, LarkError
@@ -137,8 +140,10 @@ def _check_cyk(rules: list[Rule], places: Places) -> None:
                     stack.append(to)
 
 
+@lru_cache(maxsize=1)
 def lark_version() -> str:
-    """Of the lark package, part of every key under which something is kept."""
-    import lark
-
-    return f"{lark.__version__}-{sys.version_info[0]}.{sys.version_info[1]}"
+    """Of the lark package and of Python, part of every key under which something is kept. Imports nothing."""
+    spec = find_spec("lark")
+    assert spec is not None and spec.origin is not None
+    found = re.search(r"^__version__[^=]*=\s*[\"']([^\"']+)", Path(spec.origin).read_text(encoding="utf-8"), re.M)
+    return f"{found[1] if found else '?'}-{sys.version_info[0]}.{sys.version_info[1]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from maskwright.errors import LarkError, UnsatisfiableError
@@ -45,7 +46,12 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
             tables.starts = [(state, end, -1) for state, end, _ in tables.starts]
         starts = [terminals.start(list(_lexer_of(loaded).terminals))]
     assert kind in (FIRST, EACH, EVERY)
-    return Lowered(flatten(terminals.assembly, kind, starts, ignored, tables, numbers), tuple(numbers))
+
+    def shown(name: str) -> str:
+        pattern = definitions[name].pattern
+        return json.dumps(pattern.value, ensure_ascii=False) if pattern.type == "str" else name
+
+    return Lowered(flatten(terminals.assembly, kind, starts, ignored, tables, numbers), tuple(map(shown, numbers)))
 
 
 def _check_productive(loaded: Loaded, places: Places) -> None:

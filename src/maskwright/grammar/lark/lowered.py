@@ -19,13 +19,11 @@ class Lowered:
 
     Args:
         words: for `_core.LarkGrammar`.
-        terminals: the names, by number.
-        warnings: what the lint has to say that is known from lowering.
+        terminals: how they are shown to people, by number: strings in quotes, others by name.
     """
 
     words: array[int]
     terminals: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
 
 
 def flatten(

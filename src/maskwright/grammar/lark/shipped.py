@@ -27,3 +27,18 @@ def shipped_path(name: str) -> Path:
         if (found := folder / f"{name}.lark").is_file():
             return found
     raise FileNotFoundError(f"the package was installed without its grammars: {name}.lark is not in {folders[0]}")
+
+
+def write_lowered_forms() -> None:
+    """Writes the lowered forms beside the grammars of a checkout: `python -m maskwright.grammar.lark.shipped`."""
+    from maskwright.grammar.lark import Lark
+    from maskwright.grammar.lark.stored import shipped_key, write_lowered
+
+    for name, options in SHIPPED.items():
+        path = Path(__file__).resolve().parents[4] / "grammars" / f"{name}.lark"
+        text = path.read_text(encoding="utf-8")
+        write_lowered(path.with_suffix(".lowered"), shipped_key(text), Lark(text, **options).lowered())
+
+
+if __name__ == "__main__":
+    write_lowered_forms()
