@@ -152,7 +152,7 @@ class Lark(Constraint):
         raise last
 
     def lint(self) -> list[Finding]:
-        """What is odd about the grammar: colliding terminals, useless rules. Raises LarkError where it does not load."""
+        """What is odd about it: colliding terminals, useless rules. Raises LarkError where it does not load."""
         from maskwright.grammar.lark.lint import lint
 
         return lint(self.text, self.options, self.places())
