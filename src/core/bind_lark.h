@@ -32,6 +32,8 @@ class PyLark {
     return complete_;
   }
 
+  bool indents() const { return source_->indents.on; }
+
  private:
   std::shared_ptr<const lark::Source> source_;
   std::mutex mutex_;
@@ -39,6 +41,8 @@ class PyLark {
 };
 
 inline std::unique_ptr<Machine> lark_machine(PyLark& self, const Vocab& vocab) {
+  if (self.indents() && !vocab.is_byte_complete() && !vocab.is_character_closed())
+    throw nb::value_error("indentation needs a vocabulary that has every byte");
   const Gate::Pass pass;
   nb::gil_scoped_release release;
   return std::make_unique<LarkMachine>(self.over(&vocab), !vocab.is_byte_complete() && !vocab.is_character_closed());
@@ -67,6 +71,7 @@ inline void bind_lark(nb::module_& m) {
         const Gate::Pass pass;
         nb::gil_scoped_release release;
         const auto grammar = self.over(nullptr);
+        if (self.indents() && !grammar->is_loose()) return -2;
         if (grammar->is_empty()) return -1;
         return grammar->is_loose() ? 1 : 0;
       });

@@ -18,12 +18,14 @@ struct LexBase {
   struct Stay {  // tokens that end in the middle of a token of the grammar
     LexState q;
     Guards guards;
+    int32_t column;
     TokenSet tokens;
   };
   struct Exit {  // where a token of the grammar may end, with more behind it
     Type type;
     bool ignore, feed;
     Guards guards;
+    int32_t column;
     std::unique_ptr<ExitTrie> trie;
   };
   std::vector<Stay> stays;
@@ -32,10 +34,11 @@ struct LexBase {
 
 class LarkBases {
  public:
-  const LexBase& get(Lexer& lexer, const TokenTrie& trie, size_t vocab_size, TrieNode node, LexState q, Guards g);
+  const LexBase& get(Lexer& lexer, const TokenTrie& trie, size_t vocab_size, TrieNode node, LexState q, Guards g,
+                     int32_t column);
 
  private:
-  using Key = std::tuple<TrieNode, LexState, Guards>;
+  using Key = std::tuple<TrieNode, LexState, Guards, int32_t>;
   std::shared_mutex mutex_;
   std::map<Key, std::unique_ptr<LexBase>> bases_;
 };

@@ -5,10 +5,11 @@
 
 namespace mw::lark {
 
-LooseCosts::LooseCosts(const Tables& tables, Lexer& lexer, Live& live, const std::vector<Guards>& rest)
+LooseCosts::LooseCosts(const Tables& tables, Lexer& lexer, Live& live, const std::vector<Guards>& rest, const std::map<Type, uint32_t>& fixed)
     : tables_(tables), lexer_(lexer), live_(live), rest_(rest), terminals_(tables.terminals, kNoCost),
       rules_(tables.nonterminals, kNoCost), exits_(tables.states) {
   find_terminals(lexer, live, rest);
+  for (const auto& [type, cost] : fixed) terminals_[type] = cost;
   find_rules();
   find_exits();
 }
@@ -182,7 +183,7 @@ uint32_t LooseCosts::cost(Stacks& stacks, Memo& memo, StackSet s, LexState q, Gu
     const uint32_t sum = o.cost + (after != kNoGuards && after != rest ? 1 : 0);
     if (sum >= best) continue;
     if (o.ignore) best = std::min(best, add_cost(sum, stack_cost(stacks, memo, s)));
-    if (!o.feed) continue;
+    if (!o.feed || lexer_.is_newline(o.type)) continue;
     const StackSet to = stacks.feed(s, o.type);
     if (to != kNoStack) best = std::min(best, add_cost(sum, stack_cost(stacks, memo, to)));
   }

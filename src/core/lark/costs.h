@@ -20,10 +20,12 @@ class LooseCosts {
     std::map<std::pair<NodeRef, uint32_t>, uint32_t> places;
   };
   // rest: by lexer, the guards behind ignored text.
-  LooseCosts(const Tables& tables, Lexer& lexer, Live& live, const std::vector<Guards>& rest);
+  LooseCosts(const Tables& tables, Lexer& lexer, Live& live, const std::vector<Guards>& rest, const std::map<Type, uint32_t>& fixed);
   // From a stack, in the middle of a token or before one.
   uint32_t cost(Stacks& stacks, Memo& memo, StackSet s, LexState q, Guards g);
   uint32_t cost_of_start(uint32_t start) const;
+  // Before a token.
+  uint32_t stack_cost(Stacks& stacks, Memo& memo, StackSet s) const;
 
  private:
   struct Exit {
@@ -35,7 +37,6 @@ class LooseCosts {
   void find_exits();
   bool improve(uint32_t state, const Exit& exit);
   uint32_t symbol(uint32_t x) const { return x < tables_.terminals ? terminals_[x] : rules_[x - tables_.terminals]; }
-  uint32_t stack_cost(Stacks& stacks, Memo& memo, StackSet s) const;
 
   const Tables& tables_;
   Lexer& lexer_;

@@ -57,12 +57,15 @@ bool find_ends(Lexer& lexer, Part& part) {
 
 }  // namespace
 
-int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<Guards>& rest) {
+int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<Guards>& rest, std::vector<Guard>& checked) {
   const bool ignores = std::find(source.ignored.begin(), source.ignored.end(), true) != source.ignored.end();
   if (!source.tables.reduced || !ignores) return -1;
+  const Indents& indents = source.indents;
   std::vector<Part> parts = parts_of(source, lexer);
-  for (Part& part : parts)
+  for (Part& part : parts) {
     if (!find_ends(lexer, part)) return -1;
+    if (indents.on) std::erase_if(part.wanted, [&](Type t) { return t == indents.indent || t == indents.dedent; });
+  }
   // The guards behind the byte: for each lexer its own, or what some part of it leaves.
   const auto rest_behind = [&](uint8_t b) {
     std::vector<Guards> found(std::max<size_t>(source.lexers.size(), 1), kVoidGuards);
@@ -71,26 +74,34 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
         if (e.ignore && found[part.lexer] == kVoidGuards) found[part.lexer] = lexer.with(kNoGuards, e.guard);
     return found;
   };
-  const auto can_have_all = [&](const Part& part, Guards before, uint8_t b) {
+  const auto is_newline = [&](const TokenEnd& e) { return indents.on && e.feed && e.type == indents.newline; };
+  const auto can_have_all = [&](const Part& part, Guards before, uint8_t b, bool newline) {
     if (!lexer.may_end(before)) return false;
     std::set<Type> had;
     for (const auto& o : live.outcomes(part.start, live.control(before)))
-      if (o.feed && lexer.next_guards(live.guards(o.control), b) == kNoGuards) had.insert(o.type);
+      if (o.feed && ((indents.on && o.type == indents.newline) || lexer.next_guards(live.guards(o.control), b) == kNoGuards)) had.insert(o.type);
+    if (indents.on && !newline) had.insert(indents.newline);
     return std::includes(had.begin(), had.end(), part.wanted.begin(), part.wanted.end());
+  };
+  const auto suits_end = [&](const Part& part, const TokenEnd& e, uint8_t b) {
+    if (lexer.next_guard(e.guard, b) == kFree) return true;
+    if (!e.ignore && !is_newline(e)) return false;
+    const Guards guards = lexer.with(kNoGuards, e.guard);
+    // Behind a line end the parser is in another state; it does not want another line end there (lower.py).
+    const bool all = std::all_of(parts.begin(), parts.end(), [&](const Part& other) {
+      return (e.ignore && other.lexer != part.lexer) || can_have_all(other, guards, b, e.ignore);
+    });
+    if (all && e.ignore) checked.push_back(e.guard);
+    return all || (indents.on && e.ignore);
   };
   const auto suits = [&](uint8_t b) {
     rest = rest_behind(b);
-    if (std::find(rest.begin(), rest.end(), kVoidGuards) != rest.end()) return false;
+    checked.clear();
     for (const Part& part : parts)
-      if (!can_have_all(part, rest[part.lexer], b)) return false;
-    for (const Part& part : parts)
-      for (const TokenEnd& e : part.ends) {
-        if (lexer.next_guard(e.guard, b) == kFree) continue;
-        if (!e.ignore) return false;
-        for (const Part& other : parts)
-          if (other.lexer == part.lexer && !can_have_all(other, lexer.with(kNoGuards, e.guard), b)) return false;
-      }
-    return true;
+      if (!can_have_all(part, rest[part.lexer], b, true)) return false;
+    return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
+      return std::all_of(part.ends.begin(), part.ends.end(), [&](const TokenEnd& e) { return suits_end(part, e, b); });
+    });
   };
   for (uint32_t c = 0; c < lexer.code().class_count(); ++c) {
     const uint8_t b = lexer.code().byte_of(c);
@@ -104,8 +115,11 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
 Grammar::Grammar(std::shared_ptr<const Source> source, const CodeRanges& lacking, const TokenTrie* trie)
     : source_(std::move(source)), lexer_(Code(source_->code, source_->classes, source_->behinds, lacking), source_->kind, source_->lexers, source_->ignored),
       exact_(source_->tables, lexer_, trie) {
+  if (source_->indents.on) lexer_.set_newline(source_->indents.newline, source_->indents.tab);
   if (trie != nullptr) return;
-  rest_byte_ = find_rest_byte(*source_, lexer_, exact_, rest_);
+  std::vector<Guard> checked;
+  rest_byte_ = find_rest_byte(*source_, lexer_, exact_, rest_, checked);
+  if (rest_byte_ >= 0) lexer_.set_rest(rest_byte(), std::move(checked));
 }
 
 bool Grammar::is_rest(Guards g) const { return std::find(rest_.begin(), rest_.end(), g) != rest_.end(); }

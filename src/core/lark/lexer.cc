@@ -222,6 +222,11 @@ const Lexer::Reach& Lexer::make_reach(LexState s) {
     work.pop_front();
     for (const TokenEnd& e : ends(at)) {
       made.passes = made.passes || e.ignore;
+      made.newline = made.newline || (e.feed && e.type == newline_);
+      if (e.ignore && rest_byte_ >= 0) {
+        const bool freed = next_guard(e.guard, static_cast<uint8_t>(rest_byte_)) == kFree;
+        made.passes_freely = made.passes_freely || freed || std::find(checked_.begin(), checked_.end(), e.guard) != checked_.end();
+      }
       if (e.feed && !had[e.type]) made.types.push_back(e.type);
       if (e.feed) had[e.type] = true;
     }

@@ -25,6 +25,7 @@ using Guard = uint32_t;     // one guard; kFree, kVoid
 using Guards = uint32_t;    // an interned set of them; 0 = none
 using Type = uint32_t;      // a terminal
 inline constexpr Guard kFree = 0, kVoid = 0xffffffffu;
+inline constexpr Type kNoType = 0xffffffffu;
 inline constexpr Guards kNoGuards = 0, kVoidGuards = 0xffffffffu;
 
 // A token may end here. `ignore`: it may be passed over; `feed`: it may be handed to the parser.
@@ -70,7 +71,27 @@ class Lexer {
   struct Reach {
     std::vector<Type> types;  // that may be fed to the parser, those nearest first
     bool passes = false;      // it may be passed over
+    bool passes_freely = false;  // with nothing left to be seen to behind it; see rest()
+    bool newline = false;        // it may become the token that ends lines
   };
+  // The token that ends lines, for indentation; and how wide a tab is.
+  void set_newline(Type newline, uint32_t tab) {
+    newline_ = newline;
+    tab_ = static_cast<int32_t>(tab);
+  }
+  // A byte after which everything can be finished, and guards under which it can too; before the first reach().
+  void set_rest(uint8_t byte, std::vector<Guard> checked) {
+    rest_byte_ = byte;
+    checked_ = std::move(checked);
+  }
+  // The column behind a byte of a token that may end a line: -1 before its first line end.
+  int32_t column(LexState q, int32_t before, uint8_t b) {
+    if (newline_ == kNoType || !reach(q).newline) return -1;
+    if (b == '\n') return 0;
+    return before < 0 ? before : before + (b == ' ' ? 1 : b == '\t' ? tab_ : 0);
+  }
+  bool has_newline() const { return newline_ != kNoType; }
+  bool is_newline(Type t) const { return has_newline() && t == newline_; }
   const Reach& reach(LexState s) {
     const Reach* known = states_[s].reach.load(std::memory_order_acquire);
     return known != nullptr ? *known : make_reach(s);
@@ -137,6 +158,10 @@ class Lexer {
   Row new_row() const;
   uint64_t asks(const Threads& threads) const;
 
+  Type newline_ = kNoType;
+  int32_t tab_ = 8;
+  int rest_byte_ = -1;
+  std::vector<Guard> checked_;
   Code code_;
   Kind kind_;
   std::vector<LexerStart> starts_;

@@ -145,6 +145,20 @@ void read_tables(Reader& in, Source& source) {
   if (source.kind != Lexer::Kind::First && (!t.general || source.lexers[0].programs.size() != t.terminals)) throw std::invalid_argument("parts do not fit");
 }
 
+void read_indents(Reader& in, Source& source) {
+  Indents& x = source.indents;
+  x.on = in.below(2) != 0;
+  if (!x.on) return;
+  const size_t n = source.ignored.size();
+  x.newline = in.below(n);
+  x.indent = in.below(n);
+  x.dedent = in.below(n);
+  x.tab = in.below(1u << 16);
+  for (auto* list : {&x.open, &x.close})
+    for (uint32_t k = in.count(); k > 0; --k) list->push_back(in.below(n));
+  if (source.kind != Lexer::Kind::First || x.tab == 0) throw std::invalid_argument("no such indentation");
+}
+
 }  // namespace
 
 std::shared_ptr<const Source> read_source(std::span<const int32_t> words, std::string* error) {
@@ -155,6 +169,7 @@ std::shared_ptr<const Source> read_source(std::span<const int32_t> words, std::s
     read_code(in, *source);
     const size_t unless = read_lexers(in, *source);
     read_tables(in, *source);
+    read_indents(in, *source);
     check_code(*source, source->ignored.size(), unless);
     if (!in.at_end()) throw std::invalid_argument("it goes on too long");
     return source;

@@ -9,7 +9,7 @@
 
 namespace mw::lark {
 
-inline constexpr int32_t kSourceVersion = 1;
+inline constexpr int32_t kSourceVersion = 2;
 
 // nullptr and a message where the words make no grammar; nothing in them is trusted.
 std::shared_ptr<const Source> read_source(std::span<const int32_t> words, std::string* error);

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "../lark/bases.h"
-#include "../lark/grammar.h"
+#include "../lark/layout.h"
 #include "../program.h"
 
 namespace mw {
 
-// States: handle of (stacks, guards) << 32 | state of the lexer; handle 0 = before everything.
+// States: handle of (stacks, guards, layout) << 32 | state of the lexer; handle 0 = before everything.
 class LarkMachine final : public Machine {
  public:
   LarkMachine(std::shared_ptr<lark::Grammar> grammar, bool spelled) : grammar_(std::move(grammar)), spelled_(spelled) {}
@@ -30,24 +30,34 @@ class LarkMachine final : public Machine {
   struct Context {
     lark::StackSet stacks;
     lark::Guards guards;
+    lark::LayoutId layout;
     bool operator==(const Context&) const = default;
   };
   Memory& memory(Request& r) const;
   static lark::LexState lex(State s) { return static_cast<lark::LexState>(s & 0xffffffffu); }
   static uint32_t handle(State s) { return static_cast<uint32_t>(s >> 32); }
   uint32_t cost_of_start() const;
-  State before_token(Memory& m, lark::StackSet s, lark::Guards g) const;
+  uint32_t loose_cost(Memory& m, const Context& c, lark::LexState q) const;
+  State before_token(Memory& m, const Context& c) const;
+  State state(Memory& m, const Context& c, lark::LexState q) const;
   bool is_live(Memory& m, State s) const;
   bool find_live(Memory& m, State s) const;
-  bool can_go_on(Memory& m, lark::StackSet stacks, lark::LexState q) const;
-  bool surely_goes_on(const Memory& m, lark::StackSet stacks, lark::LexState q) const;
+  bool can_go_on(Memory& m, const Context& c, lark::LexState q) const;
+  bool surely_goes_on(const Memory& m, const Context& c, lark::LexState q) const;
+  // Loose grammars: whether some way leads to where everything can be finished, over at most so many tokens.
+  bool comes_free(Memory& m, const Context& c, lark::LexState q, int depth) const;
+  bool is_free(Memory& m, const Context& c, bool newline, int depth) const;
+  // The ends of lines that can be reached in the middle of one, with real columns; calls f(context, bytes) until it is true.
+  template <class F>
+  bool any_line_end(Memory& m, const Context& c, lark::LexState q, F f) const;
+  bool is_complete(Memory& m, const Context& c) const;
   // What follows the ends of tokens in a state.
   struct Jump {
     bool accepting = false;
     std::vector<State> states;
   };
   const Jump& jump_from(Memory& m, State s) const;
-  // Calls f(stacks, guards) for what follows each end of a token here.
+  // Calls f(context) for what follows each end of a token here.
   template <class F>
   void each_end(Memory& m, State s, F f) const;
 

@@ -50,7 +50,11 @@ class LarkPlan:
 
     def start(self, program: _core.Program) -> None:
         """Allocates and defines the root."""
-        program.define_lark(program.new_node(), self.grammar)
+        try:
+            program.define_lark(program.new_node(), self.grammar)
+        except ValueError as error:
+            hint = "Use a vocabulary with a token for every byte"
+            raise LarkError(str(error), location="vocabulary", hint=hint) from None
 
     def lower(self, program: _core.Program, node: int) -> None:
         """Never called: no node is left undefined."""
@@ -65,7 +69,7 @@ class Lark(Constraint):
         start: name of the start rule, or a list of them: any of them will do.
         parser: "earley", "lalr" or "cyk".
         lexer: "auto", "dynamic", "dynamic_complete" (earley), "contextual" (lalr) or "basic".
-        postlex: None; indentation is not supported yet.
+        postlex: an Indenter of lark that sets class attributes alone, `PythonIndenter()`.
         import_paths: folders in which `%import` looks for files.
         source_path: the file that the text comes from, for relative imports.
         priority: as lark's.
@@ -198,6 +202,10 @@ class Lark(Constraint):
             hint = "Ignore some text between tokens, or write terminals that do not end in the middle of longer ones"
             raise LimitError(str(error), location="grammar", hint=hint) from None
         budget.check("grammar")
+        if verdict == -2:
+            hint = "Ignore blanks, and write terminals that a blank ends"
+            message = "whether every text with this indentation can be finished is not decided for such a grammar"
+            raise LarkError(message, location="option postlex", hint=hint)
         if verdict < 0:
             start = self.options["start"][0]
             hint = "Some terminal takes more text than the rules leave to it, or never gets a token: restrict it"
@@ -218,9 +226,6 @@ class Lark(Constraint):
         """The form that the core reads. Raises LarkError and UnsatisfiableError."""
         options = checked(self.options)
         places = self.places()
-        if options["postlex"] is not None:
-            hint = "Leave it out; indentation is not supported yet"
-            raise LarkError("postlex is not supported", location="option postlex", hint=hint)
         shipped = self.__dict__.get("_shipped")
         if shipped is not None:
             found = read_lowered(shipped, shipped_key(self.text))

@@ -7,6 +7,7 @@ from typing import Any
 
 from maskwright.errors import LarkError, UnsatisfiableError
 from maskwright.grammar.lark.general import general_tables, productive
+from maskwright.grammar.lark.indents import Indents, check_balance, check_columns, check_lines, read_indenter
 from maskwright.grammar.lark.lexers import EACH, EVERY, FIRST, KINDS, LexerStart, Terminals
 from maskwright.grammar.lark.load import Loaded
 from maskwright.grammar.lark.lowered import Lowered, flatten
@@ -26,9 +27,10 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
     """
     _check_productive(loaded, places)
     lexer = options["lexer"]
+    indents = read_indenter(options["postlex"], lexer)
     numbers = _terminal_numbers(loaded)
     definitions = {str(t.name): t for t in loaded.lark.terminals}
-    _check_declared(loaded, definitions, places)
+    _check_declared(loaded, definitions, indents, places)
     terminals = Terminals(definitions, numbers, int(options.get("g_regex_flags", 0)), lexer, places)
     ignored = [name in loaded.lark.ignore_tokens for name in numbers]
     kind = KINDS[lexer]
@@ -46,12 +48,24 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
             tables.starts = [(state, end, -1) for state, end, _ in tables.starts]
         starts = [terminals.start(list(_lexer_of(loaded).terminals))]
     assert kind in (FIRST, EACH, EVERY)
+    layout = [0]
+    if indents is not None:
+        for name in (indents.newline, indents.indent, indents.dedent):
+            if name not in numbers:
+                hint = f"Use it in a rule, and write `%declare {name}`"
+                raise LarkError(f"terminal {name} of the Indenter is not used", location="option postlex", hint=hint)
+        check_balance(indents, loaded.rules, places)
+        check_lines(indents, tables, numbers, places)
+        check_columns(indents, definitions, terminals.flags, places)
+        layout = indents.words(numbers)
 
     def shown(name: str) -> str:
+        if name not in definitions:
+            return name
         pattern = definitions[name].pattern
         return json.dumps(pattern.value, ensure_ascii=False) if pattern.type == "str" else name
 
-    return Lowered(flatten(terminals.assembly, kind, starts, ignored, tables, numbers), tuple(map(shown, numbers)))
+    return Lowered(flatten(terminals.assembly, kind, starts, ignored, tables, numbers, layout), tuple(map(shown, numbers)))
 
 
 def _check_productive(loaded: Loaded, places: Places) -> None:
@@ -72,11 +86,12 @@ def _with_end(numbers: dict[str, int]) -> dict[str, int]:
     return {**numbers, END: len(numbers)}
 
 
-def _check_declared(loaded: Loaded, definitions: dict[str, Any], places: Places) -> None:
+def _check_declared(loaded: Loaded, definitions: dict[str, Any], indents: Indents | None, places: Places) -> None:
+    made = () if indents is None else (indents.indent, indents.dedent)
     for rule in loaded.rules:
         for symbol in rule.body:
-            if symbol.terminal and symbol.name not in definitions:
-                hint = "Only an Indenter can make such tokens so far: define it"
+            if symbol.terminal and symbol.name not in definitions and symbol.name not in made:
+                hint = "Only an Indenter, postlex=, can make such tokens so far: define it"
                 message = f"terminal {symbol.name} is declared and has no text"
                 raise LarkError(message, location=places.terminal(symbol.name), hint=hint)
 

@@ -10,7 +10,7 @@ from maskwright.grammar.lark.assembly import Assembly
 from maskwright.grammar.lark.lexers import LexerStart
 from maskwright.grammar.lark.tables import Tables
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ def flatten(
     ignored: list[bool],
     tables: Tables,
     terminals: dict[str, int],
+    layout: list[int],
 ) -> array[int]:
     """The words."""
     out = array("i", [VERSION])
@@ -60,6 +61,7 @@ def flatten(
             out.extend(triple)
     listed(int(i) for i in ignored)
     _flatten_tables(tables, terminals, out)
+    out.extend(layout)
     return out
 
 
