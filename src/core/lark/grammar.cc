@@ -75,28 +75,39 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
     return found;
   };
   const auto is_newline = [&](const TokenEnd& e) { return indents.on && e.feed && e.type == indents.newline; };
+  std::set<Guards> good_lines;  // behind a line end, where all else can be had
   const auto can_have_all = [&](const Part& part, Guards before, uint8_t b, bool newline) {
     if (!lexer.may_end(before)) return false;
     std::set<Type> had;
     for (const auto& o : live.outcomes(part.start, live.control(before)))
-      if (o.feed && ((indents.on && o.type == indents.newline) || lexer.next_guards(live.guards(o.control), b) == kNoGuards)) had.insert(o.type);
+      if (o.feed && (lexer.next_guards(live.guards(o.control), b) == kNoGuards ||
+                     (indents.on && o.type == indents.newline && good_lines.contains(live.guards(o.control)))))
+        had.insert(o.type);
     if (indents.on && !newline) had.insert(indents.newline);
     return std::includes(had.begin(), had.end(), part.wanted.begin(), part.wanted.end());
   };
   const auto suits_end = [&](const Part& part, const TokenEnd& e, uint8_t b) {
     if (lexer.next_guard(e.guard, b) == kFree) return true;
-    if (!e.ignore && !is_newline(e)) return false;
+    if (is_newline(e)) return true;  // looked at by themselves, each with its column
+    if (!e.ignore) return false;
     const Guards guards = lexer.with(kNoGuards, e.guard);
-    // Behind a line end the parser is in another state; it does not want another line end there (lower.py).
     const bool all = std::all_of(parts.begin(), parts.end(), [&](const Part& other) {
-      return (e.ignore && other.lexer != part.lexer) || can_have_all(other, guards, b, e.ignore);
+      return other.lexer != part.lexer || can_have_all(other, guards, b, true);
     });
-    if (all && e.ignore) checked.push_back(e.guard);
-    return all || (indents.on && e.ignore);
+    if (all) checked.push_back(e.guard);
+    return all || indents.on;
   };
   const auto suits = [&](uint8_t b) {
     rest = rest_behind(b);
     checked.clear();
+    good_lines.clear();
+    // The parser does not want another line end at once there (grammar/lark/indents.py).
+    for (const Part& part : parts)
+      for (const TokenEnd& e : part.ends) {
+        const Guards guards = lexer.with(kNoGuards, e.guard);
+        if (!is_newline(e) || good_lines.contains(guards)) continue;
+        if (std::all_of(parts.begin(), parts.end(), [&](const Part& p) { return can_have_all(p, guards, b, false); })) good_lines.insert(guards);
+      }
     for (const Part& part : parts)
       if (!can_have_all(part, rest[part.lexer], b, true)) return false;
     return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {

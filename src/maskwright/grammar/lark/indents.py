@@ -1,8 +1,8 @@
 """Indentation: lark's Indenter as data, and what a grammar must be like for it.
 
-The core follows columns and brackets itself, so an Indenter may only set the class attributes of lark's own. That every
-prefix can be finished rests on the grammar: blocks and brackets must balance in every rule, so that the depth is told by
-the parser's stack, and what stands between brackets must do without line ends, which are dropped there.
+The core follows columns and brackets itself, so an Indenter may only set the class attributes of lark's own. That
+every prefix can be finished rests on the grammar: blocks and brackets must balance in every rule, so that the depth is
+told by the parser's stack, and what stands between brackets must do without line ends, which are dropped there.
 """
 
 from __future__ import annotations

@@ -29,12 +29,14 @@ class Loaded:
         rules: its productions.
         starts: the names of its start rules.
         conflicts: look-aheads where a conflict of the LALR table was resolved.
+        harmful: those behind which, in some place of the automaton, nothing else could follow the rule that lost.
     """
 
     lark: Lark
     rules: list[Rule]
     starts: list[str]
     conflicts: list[str]
+    harmful: list[str]
 
 
 def load(text: str, options: dict[str, Any], places: Places) -> Loaded:
@@ -46,12 +48,13 @@ def load(text: str, options: dict[str, Any], places: Places) -> Loaded:
     from lark import Lark
 
     conflicts: list[str] = []
+    harmful: list[str] = []
     given = dict(options)
     parser, cyk = given["parser"], given["parser"] == "cyk"
     if cyk:
         given["parser"] = "earley"
     if parser == "lalr":
-        given["_plugins"] = {"LALR_Parser": _recording_parser(conflicts)}
+        given["_plugins"] = {"LALR_Parser": _recording_parser(conflicts, harmful)}
     try:
         made = Lark(text, **given)
     except ConstraintError:
@@ -65,7 +68,7 @@ def load(text: str, options: dict[str, Any], places: Places) -> Loaded:
     ]
     if cyk:
         _check_cyk(rules, places)
-    return Loaded(made, rules, list(made.options.start), conflicts)
+    return Loaded(made, rules, list(made.options.start), conflicts, harmful)
 
 
 def _translated(error: Exception, places: Places) -> LarkError:
@@ -94,8 +97,9 @@ def _named_place(message: str, places: Places) -> str:
     return "grammar"
 
 
-def _recording_parser(conflicts: list[str]) -> type:
+def _recording_parser(conflicts: list[str], harmful: list[str]) -> type:
     """Lark's LALR parser, which also tells where it settled conflicts."""
+    from lark.parsers import lalr_analysis
     from lark.parsers.lalr_analysis import LALR_Analyzer
     from lark.parsers.lalr_parser import LALR_Parser, _Parser
 
@@ -105,7 +109,19 @@ def _recording_parser(conflicts: list[str]) -> type:
                 taken = set(itemset.transitions)
                 ahead = itemset.lookaheads.items()
                 conflicts.extend(str(la.name) for la, rules in ahead if len(rules) > 1 or la in taken)
+                harmful.extend(str(la.name) for la, rules in ahead if len(rules) > 1)
+            if conflicts:
+                self._find_harmful()
             super().compute_lalr1_states()
+
+        def _find_harmful(self) -> None:
+            digraph: Any = lalr_analysis.digraph
+            read = digraph(self.nonterminal_transitions, self.reads, self.directly_reads)
+            follow = digraph(self.nonterminal_transitions, self.includes, read)
+            for place, lost in self.lookback.items():
+                for itemset, _ in lost:
+                    if follow[place] and not follow[place] - set(itemset.transitions):
+                        harmful.extend(str(la.name) for la in follow[place])
 
     class Parser(LALR_Parser):
         def __init__(self, parser_conf: Any, debug: bool = False, strict: bool = False) -> None:

@@ -40,7 +40,7 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
         starts = [terminals.each()]
         check_start(loaded, terminals, starts[0].programs, ignored, places)
     elif options["parser"] == "lalr":
-        tables = _lalr_tables(loaded, _with_end(numbers))
+        tables = _lalr_tables(loaded, _with_end(numbers), indents)
         starts = _lalr_lexers(loaded, terminals, tables)
     else:
         tables = general_tables(loaded.rules, loaded.starts, _with_end(numbers), END)
@@ -65,7 +65,8 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
         pattern = definitions[name].pattern
         return json.dumps(pattern.value, ensure_ascii=False) if pattern.type == "str" else name
 
-    return Lowered(flatten(terminals.assembly, kind, starts, ignored, tables, numbers, layout), tuple(map(shown, numbers)))
+    words = flatten(terminals.assembly, kind, starts, ignored, tables, numbers, layout)
+    return Lowered(words, tuple(map(shown, numbers)))
 
 
 def _check_productive(loaded: Loaded, places: Places) -> None:
@@ -111,10 +112,12 @@ def _lexer_of(loaded: Loaded) -> Any:
     return getattr(lexer, "lexer", lexer)  # behind a postlex connector
 
 
-def _lalr_tables(loaded: Loaded, terminals: dict[str, int]) -> Tables:
+def _lalr_tables(loaded: Loaded, terminals: dict[str, int], indents: Indents | None) -> Tables:
     frontend: Any = loaded.lark.parser
     table = frontend.parser._parse_table
-    tables = Tables(general=False, reduced=not loaded.conflicts and _all_productive(loaded))
+    # With indentation there is no search to fall back to (indents.py).
+    settled = loaded.conflicts if indents is None else loaded.harmful
+    tables = Tables(general=False, reduced=not settled and _all_productive(loaded))
     rules: dict[int, int] = {}
     for state in sorted(table.states):
         assert tables.add_state() == state
