@@ -6,7 +6,7 @@
 namespace mw::lark {
 
 LooseCosts::LooseCosts(const Tables& tables, Lexer& lexer, Live& live, const std::vector<Guards>& rest, const std::map<Type, uint32_t>& fixed)
-    : tables_(tables), lexer_(lexer), live_(live), rest_(rest), terminals_(tables.terminals, kNoCost),
+    : tables_(tables), terminals_(tables.terminals, kNoCost),
       rules_(tables.nonterminals, kNoCost), exits_(tables.states) {
   find_terminals(lexer, live, rest);
   for (const auto& [type, cost] : fixed) terminals_[type] = cost;
@@ -172,22 +172,6 @@ uint32_t LooseCosts::stack_cost(Stacks& stacks, Memo& memo, StackSet s) const {
   }
   memo.stacks.emplace(s, cost);
   return cost;
-}
-
-uint32_t LooseCosts::cost(Stacks& stacks, Memo& memo, StackSet s, LexState q, Guards g) {
-  const auto& rest = tables_.lexer_of.empty() ? rest_[0] : rest_[tables_.lexer_of[stacks.node(stacks.tops(s).front()).state]];
-  const std::scoped_lock lock(live_.mutex());
-  uint32_t best = kNoCost;
-  for (const auto& o : live_.outcomes(q, live_.control(g))) {
-    const Guards after = live_.guards(o.control);
-    const uint32_t sum = o.cost + (after != kNoGuards && after != rest ? 1 : 0);
-    if (sum >= best) continue;
-    if (o.ignore) best = std::min(best, add_cost(sum, stack_cost(stacks, memo, s)));
-    if (!o.feed || lexer_.is_newline(o.type)) continue;
-    const StackSet to = stacks.feed(s, o.type);
-    if (to != kNoStack) best = std::min(best, add_cost(sum, stack_cost(stacks, memo, to)));
-  }
-  return best;
 }
 
 uint32_t LooseCosts::cost_of_start(uint32_t start) const {

@@ -21,10 +21,8 @@ class LooseCosts {
   };
   // rest: by lexer, the guards behind ignored text.
   LooseCosts(const Tables& tables, Lexer& lexer, Live& live, const std::vector<Guards>& rest, const std::map<Type, uint32_t>& fixed);
-  // From a stack, in the middle of a token or before one.
-  uint32_t cost(Stacks& stacks, Memo& memo, StackSet s, LexState q, Guards g);
   uint32_t cost_of_start(uint32_t start) const;
-  // Before a token.
+  // Before a token, with no guards that ignored text does not free.
   uint32_t stack_cost(Stacks& stacks, Memo& memo, StackSet s) const;
 
  private:
@@ -39,9 +37,6 @@ class LooseCosts {
   uint32_t symbol(uint32_t x) const { return x < tables_.terminals ? terminals_[x] : rules_[x - tables_.terminals]; }
 
   const Tables& tables_;
-  Lexer& lexer_;
-  Live& live_;
-  const std::vector<Guards>& rest_;
   std::vector<uint32_t> terminals_, rules_;  // cheapest texts, with a byte behind each token
   std::vector<std::vector<Exit>> exits_;     // by state: the ways to reduce it away
 };

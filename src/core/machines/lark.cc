@@ -287,15 +287,36 @@ uint32_t LarkMachine::cost_of_start() const {
   return best;
 }
 
-uint32_t LarkMachine::loose_cost(Memory& m, const Context& c, LexState q) const {
-  LooseCosts& costs = grammar_->costs();
-  uint32_t best = costs.cost(m.stacks, m.loose, c.stacks, q, c.guards);
-  if (!grammar_->indents().on) return best;
-  if (q == m.stacks.lexer(c.stacks) && is_complete(m, c)) return 0;
-  if (!grammar_->lexer().reach(q).newline) return best;
+// A token has just ended.
+uint32_t LarkMachine::cost_behind(Memory& m, const Context& c, bool newline, int depth) const {
+  if (is_complete(m, c)) return 0;
+  const bool rests = c.guards == kNoGuards || grammar_->is_rest(c.guards);
+  if (!newline && (rests || grammar_->lexer().next_guards(c.guards, grammar_->rest_byte()) == kNoGuards))
+    return add_cost(rests ? 0 : 1, grammar_->costs().stack_cost(m.stacks, m.loose, c.stacks));
+  return depth > 0 ? loose_cost(m, c, m.stacks.lexer(c.stacks), depth - 1) : kNoCost;
+}
+
+uint32_t LarkMachine::loose_cost(Memory& m, const Context& c, LexState q, int depth) const {
+  const Indents& indents = grammar_->indents();
+  Live& live = grammar_->exact();
+  std::vector<std::pair<Context, uint32_t>> ends;
+  {
+    const std::scoped_lock lock(live.mutex());
+    for (const auto& o : live.outcomes(q, live.control(c.guards))) {
+      const Guards g = live.guards(o.control);
+      if (o.ignore) ends.push_back({{c.stacks, g, m.layouts.at_column(c.layout, -1)}, o.cost});
+      if (!o.feed || (indents.on && o.type == indents.newline)) continue;
+      LayoutId layout = c.layout;
+      const StackSet to = m.layouts.end(indents, m.stacks, c.stacks, o.type, layout);
+      if (to != kNoStack) ends.push_back({{to, g, layout}, o.cost});
+    }
+  }
+  uint32_t best = kNoCost;
+  for (const auto& [end, bytes] : ends)
+    if (bytes < best && end != c) best = std::min(best, add_cost(bytes, cost_behind(m, end, false, depth)));
+  if (!indents.on || !grammar_->lexer().reach(q).newline) return best;
   any_line_end(m, c, q, [&](const Context& end, uint32_t bytes) {
-    const uint32_t rest = is_complete(m, end) ? 0 : costs.stack_cost(m.stacks, m.loose, end.stacks);
-    best = std::min(best, add_cost(bytes, rest));
+    if (bytes < best) best = std::min(best, add_cost(bytes, cost_behind(m, end, true, depth)));
     return false;
   });
   return best;
@@ -309,7 +330,7 @@ uint32_t LarkMachine::cost(Request& r, State s) const {
   const Context c = m.contexts[handle(s)];
   uint32_t cost = 0;
   if (grammar_->lexer().ends(lex(s)).empty() || !jump_from(m, s).accepting)
-    cost = grammar_->is_loose() ? loose_cost(m, c, lex(s)) : grammar_->exact().cost(m.stacks, c.stacks, lex(s), c.guards, m.known);
+    cost = grammar_->is_loose() ? loose_cost(m, c, lex(s), kMaxLook) : grammar_->exact().cost(m.stacks, c.stacks, lex(s), c.guards, m.known);
   m.costs.emplace(s, cost);
   return cost;
 }

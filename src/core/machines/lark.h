@@ -37,7 +37,8 @@ class LarkMachine final : public Machine {
   static lark::LexState lex(State s) { return static_cast<lark::LexState>(s & 0xffffffffu); }
   static uint32_t handle(State s) { return static_cast<uint32_t>(s >> 32); }
   uint32_t cost_of_start() const;
-  uint32_t loose_cost(Memory& m, const Context& c, lark::LexState q) const;
+  uint32_t loose_cost(Memory& m, const Context& c, lark::LexState q, int depth) const;
+  uint32_t cost_behind(Memory& m, const Context& c, bool newline, int depth) const;
   State before_token(Memory& m, const Context& c) const;
   State state(Memory& m, const Context& c, lark::LexState q) const;
   bool is_live(Memory& m, State s) const;

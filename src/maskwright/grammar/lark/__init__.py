@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright._interrupt import interruptible
 from maskwright.errors import LarkError, LimitError, MaskwrightError, UnsatisfiableError
+from maskwright.grammar.lark.indents import read_indenter
 from maskwright.grammar.lark.load import lark_version, load
 from maskwright.grammar.lark.lower import lower
 from maskwright.grammar.lark.lowered import Lowered
@@ -226,6 +227,7 @@ class Lark(Constraint):
         """The form that the core reads. Raises LarkError and UnsatisfiableError."""
         options = checked(self.options)
         places = self.places()
+        read_indenter(options["postlex"], options["lexer"])
         shipped = self.__dict__.get("_shipped")
         if shipped is not None:
             found = read_lowered(shipped, shipped_key(self.text))

@@ -39,10 +39,10 @@ class Indents:
 
 def read_indenter(postlex: Any, lexer: str) -> Indents | None:
     """What an Indenter says. Raises LarkError for other objects, and where one overrides methods."""
-    from lark.indenter import Indenter
-
     if postlex is None:
         return None
+    from lark.indenter import Indenter
+
     if not isinstance(postlex, Indenter):
         hint = "It may change tokens while parsing; only Indenters that set class attributes are supported"
         raise LarkError(f"postlex={type(postlex).__name__} is not supported", location="option postlex", hint=hint)
