@@ -92,7 +92,7 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
     if (!e.ignore) return false;
     const Guards guards = lexer.with(kNoGuards, e.guard);
     const bool all = std::all_of(parts.begin(), parts.end(), [&](const Part& other) {
-      return other.lexer != part.lexer || can_have_all(other, guards, b, true);
+      return (!indents.on && other.lexer != part.lexer) || can_have_all(other, guards, b, true);
     });
     if (all) checked.push_back(e.guard);
     return all || indents.on;

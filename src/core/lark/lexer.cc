@@ -101,6 +101,7 @@ void Lexer::find_ends(State& state, const Key& key) {
       const bool ignored = ignored_[plain];
       GuardKey guard{Threads(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i)), list[i].open, key.trackers};
       const Guard g = intern(std::move(guard));
+      if (!is_possible(g)) continue;
       if (kind_ == Kind::First) state.ends.push_back({ignored ? plain : type_of(key, plain), g, ignored, !ignored});
       else if (kind_ == Kind::Each) state.ends.push_back({plain, g, ignored, true});
       else state.ends.push_back({plain, kFree, false, true});
@@ -155,6 +156,28 @@ Guard Lexer::intern(GuardKey key) {
 
 Guard Lexer::make_next_guard(Guard g, uint32_t c) {
   const std::scoped_lock lock(mutex_);
+  return step_guard(g, c);
+}
+
+// With lookaheads a better match and the longer one may together leave no text at all.
+bool Lexer::is_possible(Guard g) {
+  if (guards_[g].possible >= 0) return guards_[g].possible != 0;
+  std::vector<Guard> work{g};
+  std::map<Guard, bool> seen{{g, true}};
+  bool possible = false;
+  for (size_t i = 0; i < work.size() && !possible; ++i) {
+    possible = work[i] == kFree || guards_[work[i]].may_end;
+    for (uint32_t c = 0; c < code_.class_count() && !possible; ++c) {
+      const Guard to = step_guard(work[i], c);
+      if (to != kVoid && seen.try_emplace(to, true).second) work.push_back(to);
+    }
+  }
+  guards_[g].possible = possible ? 1 : 0;
+  return possible;
+}
+
+// The lock is held.
+Guard Lexer::step_guard(Guard g, uint32_t c) {
   std::atomic<uint32_t>& slot = guards_[g].row[c];
   if (const uint32_t known = slot.load(std::memory_order_relaxed); known != kUnknown) return known;
   const GuardKey& from = *guards_[g].key;

@@ -139,6 +139,7 @@ class Lexer {
     Row row;
     bool may_end = true;
     const GuardKey* key = nullptr;
+    int8_t possible = -1;  // some text does not break it
   };
   struct GuardSet {
     Row row;
@@ -149,6 +150,8 @@ class Lexer {
   LexState make_next(LexState s, uint32_t c);
   const Reach& make_reach(LexState s);
   Guard make_next_guard(Guard g, uint32_t c);
+  Guard step_guard(Guard g, uint32_t c);
+  bool is_possible(Guard g);
   Guards make_next_guards(Guards s, uint32_t c);
   LexState intern(Key key);
   Guard intern(GuardKey key);

@@ -12,6 +12,7 @@ using namespace lark;
 namespace {
 
 constexpr uint32_t kMinDescendants = 100;  // below this a plain walk is as good
+constexpr int kMaxCostLook = 3;             // the same for costs
 constexpr int kMaxLook = 6;                // tokens in a row that leave guards which no ignored text frees
 
 }  // namespace
@@ -185,10 +186,10 @@ bool LarkMachine::can_go_on(Memory& m, const Context& c, LexState q) const {
 // The same where a look at the tables is enough to say so, and nothing is left to be seen to behind that token.
 bool LarkMachine::surely_goes_on(const Memory& m, const Context& c, LexState q) const {
   const Tables& tables = grammar_->tables();
-  if (tables.general && grammar_->lexer().kind() != Lexer::Kind::First) return true;  // nothing else is looked for
   const Indents& indents = grammar_->indents();
   const auto& reach = grammar_->lexer().reach(q);
   if (reach.passes_freely) return true;
+  if (tables.general && grammar_->lexer().kind() != Lexer::Kind::First) return !reach.types.empty();  // nothing else is looked for
   for (const NodeRef n : m.stacks.tops(c.stacks))
     for (size_t i = 0; i < reach.types.size() && i < 4; ++i)
       if (tables.at(m.stacks.node(n).state, reach.types[i]) > 0 && !(indents.on && reach.types[i] == indents.newline)) return true;
@@ -330,7 +331,7 @@ uint32_t LarkMachine::cost(Request& r, State s) const {
   const Context c = m.contexts[handle(s)];
   uint32_t cost = 0;
   if (grammar_->lexer().ends(lex(s)).empty() || !jump_from(m, s).accepting)
-    cost = grammar_->is_loose() ? loose_cost(m, c, lex(s), kMaxLook) : grammar_->exact().cost(m.stacks, c.stacks, lex(s), c.guards, m.known);
+    cost = grammar_->is_loose() ? loose_cost(m, c, lex(s), kMaxCostLook) : grammar_->exact().cost(m.stacks, c.stacks, lex(s), c.guards, m.known);
   m.costs.emplace(s, cost);
   return cost;
 }
