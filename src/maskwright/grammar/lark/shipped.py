@@ -19,10 +19,12 @@ def shipped_path(name: str) -> Path:
     """The file of a shipped grammar. Raises ValueError for other names, with those that there are."""
     if name not in SHIPPED:
         raise ValueError(f"no grammar {name!r} is shipped: there are {', '.join(sorted(SHIPPED))}")
-    import maskwright
+    from maskwright import _core
 
-    folders = [Path(folder) / "grammars" for folder in maskwright.__path__]
-    folders.append(Path(__file__).resolve().parents[4] / "grammars")  # a checkout that is used as it stands
+    package = Path(__file__).resolve().parents[2]
+    # Installed beside the package, beside the core of an editable install, or in the checkout.
+    homes = (package, Path(str(_core.__file__)).parent, package.parents[1])
+    folders = [home / "grammars" for home in homes]
     for folder in folders:
         if (found := folder / f"{name}.lark").is_file():
             return found

@@ -30,15 +30,13 @@ def cache_file(text: str, options: dict[str, Any], version: str) -> tuple[Path, 
         options: those that matter, as they are given to lark.
         version: of lark and Python.
     """
-    from maskwright import __version__
-
     if any(options.get(name) is not None for name in ("edit_terminals", "postlex")):
         return None
     imports = len(_IMPORT.findall(text))
     if imports and (options["import_paths"] or options["source_path"] or imports != len(_OWN_IMPORT.findall(text))):
         return None
     told = {k: v for k, v in options.items() if k not in ("source_path", "import_paths")}
-    data = json.dumps([text, told, version, __version__, VERSION], sort_keys=True, default=repr)
+    data = json.dumps([text, told, version, VERSION], sort_keys=True, default=repr)
     key = hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
     try:
         return cache_directory() / f"lark-{key[:32]}.bin", key
