@@ -302,7 +302,7 @@ def generate_lark(
 
     constraint = grammar if isinstance(grammar, Lark) else Lark(grammar)
     made = _values(model, prompt, constraint, options)
-    return _each(made, constraint.parse) if parse else made
+    return _each(made, constraint.tree) if parse else made
 
 
 def _each(made: Any, convert: Callable[[str], Any]) -> Any:

@@ -158,7 +158,7 @@ def test_pickle_description_and_equality() -> None:
 
 
 def test_tree_of_a_text() -> None:
-    assert mw.Lark(SUM).parse("1 + 2").data == "start"
+    assert mw.Lark(SUM).tree("1 + 2").data == "start"
 
 
 def test_stored_forms_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -139,7 +139,7 @@ class Lark(Constraint):
         made._set(_shipped=path.with_suffix(".lowered"))
         return made
 
-    def parse(self, text: str) -> Any:
+    def tree(self, text: str) -> Any:
         """The tree that lark makes of a text. Raises what lark raises, where the text does not parse."""
         import lark
 
