@@ -25,10 +25,11 @@ const std::vector<Live::Outcome>& Live::outcomes(LexState q, Control c) {
     LexState q;
     Guards g;
     TrieNode n;
-    auto operator<=>(const At&) const = default;
+    bool operator==(const At&) const = default;
   };
+  const auto hash = [](const At& at) { return static_cast<size_t>(mix(mix(mix(43, at.q), at.g), at.n)); };
   std::vector<Outcome> out;
-  std::map<At, uint32_t> seen;
+  std::unordered_map<At, uint32_t, decltype(hash)> seen(64, hash);
   std::map<std::tuple<Type, bool, Control>, uint32_t> found;
   std::deque<std::pair<At, uint32_t>> work;
   const auto meet = [&](const At& at, uint32_t cost, bool dearer) {
