@@ -256,7 +256,7 @@ bool LarkMachine::comes_free(Memory& m, const Context& c, LexState q, int depth)
     }
   }
   for (const auto& [end, newline] : ends)
-    if (end != c && is_free(m, end, newline, depth)) return true;
+    if (is_free(m, end, newline, depth)) return true;
   if (!indents.on || !grammar_->lexer().reach(q).newline) return false;
   return any_line_end(m, c, q, [&](const Context& end, uint32_t) { return is_free(m, end, true, depth); });
 }
@@ -314,7 +314,7 @@ uint32_t LarkMachine::loose_cost(Memory& m, const Context& c, LexState q, int de
   }
   uint32_t best = kNoCost;
   for (const auto& [end, bytes] : ends)
-    if (bytes < best && end != c) best = std::min(best, add_cost(bytes, cost_behind(m, end, false, depth)));
+    if (bytes < best) best = std::min(best, add_cost(bytes, cost_behind(m, end, false, depth)));
   if (!indents.on || !grammar_->lexer().reach(q).newline) return best;
   any_line_end(m, c, q, [&](const Context& end, uint32_t bytes) {
     if (bytes < best) best = std::min(best, add_cost(bytes, cost_behind(m, end, true, depth)));
