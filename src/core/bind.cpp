@@ -15,6 +15,7 @@
 #include "batch.h"
 #include "bind_buffer.h"
 #include "bind_gate.h"
+#include "bind_lark.h"
 #include "bind_regex.h"
 #include "machines/array.h"
 #include "machines/choice.h"
@@ -260,6 +261,12 @@ class PyMatcher {
     return n;
   }
 
+  std::vector<uint32_t> expected_terminals() {
+    const Use use(*this);
+    prepare();
+    return mw::expected_terminals(matcher_.request(), matcher_.config());
+  }
+
   mw::Matcher& core() { return matcher_; }
   PyProgram& program() { return *program_; }
 
@@ -480,6 +487,9 @@ void bind_program(nb::module_& m) {
         const mw::State start = machine->start();
         define(p, node, std::move(machine), start);
       })
+      .def("define_lark", [](PyProgram& p, int64_t node, mw::PyLark& lark) {
+        define(p, node, mw::lark_machine(lark, p.program->vocab()), mw::LarkMachine::start());
+      })
       .def("define_string", [](PyProgram& p, int64_t node, int64_t min, int64_t max, bool any_escapes) {
         p.program->uses_json();
         if (min < 0 || max < -1) throw nb::value_error("a length is negative");
@@ -573,6 +583,7 @@ void bind_matcher(nb::module_& m) {
       .def_prop_ro("is_finished", &PyMatcher::is_finished, "Whether EOS was taken.")
       .def_prop_ro("num_tokens", &PyMatcher::num_tokens, "Steps taken so far, the EOS included.")
       .def("allowed_tokens", &PyMatcher::allowed_tokens, "max_tokens"_a = nb::none(), "The ids in the mask, ascending.")
+      .def("expected_terminals", &PyMatcher::expected_terminals, "Of a Lark grammar: the numbers of the terminals that may begin or go on here.")
       .def("forced_tokens", &PyMatcher::forced_tokens, "The tokens that must follow, as long as there is one choice and the text may not end (at most 4096).")
       .def("min_tokens_to_accept", &PyMatcher::min_tokens_to_accept,
            "Tokens needed until EOS is allowed, 0 where it is now: exact for regular constraints, an upper bound that can be kept for others.");
@@ -583,6 +594,7 @@ void bind_matcher(nb::module_& m) {
 NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // process-wide caches of automata outlive the module on purpose
   mw::bind_regex(m);
+  mw::bind_lark(m);
   bind_vocab(m);
   bind_program(m);
   bind_matcher(m);

@@ -7,10 +7,11 @@ namespace mw {
 
 // Groups the children of all members by byte with a counting sort: linear in their number.
 void ExitTrie::fill(Node& node) {
+  const auto wanted = [&](uint8_t b) { return &node != &root_ || firsts_.test(b); };
   std::array<uint32_t, 257> begin{};
   for (const Member& m : node.members)
     for (TrieNode c = trie_->first_child(m.node), e = c + trie_->child_count(m.node); c < e; ++c)
-      ++begin[trie_->byte(c) + 1u];
+      if (wanted(trie_->byte(c))) ++begin[trie_->byte(c) + 1u];
   for (size_t b = 0; b < 256; ++b)
     if (begin[b + 1] > 0) node.bytes.push_back(static_cast<uint8_t>(b));
   for (uint8_t b : node.bytes) {
@@ -21,6 +22,7 @@ void ExitTrie::fill(Node& node) {
   }
   for (const Member& m : node.members)
     for (TrieNode c = trie_->first_child(m.node), e = c + trie_->child_count(m.node); c < e; ++c) {
+      if (!wanted(trie_->byte(c))) continue;
       Node& child = *node.children[begin[trie_->byte(c) + 1u]];
       child.members.push_back({c, m.chars});
       for (TokenId t : trie_->tokens(c)) child.tokens.push_back({t, m.chars});

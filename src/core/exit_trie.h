@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -40,6 +41,11 @@ class ExitTrie {
   };
 
   ExitTrie(const TokenTrie& trie, std::vector<Member> roots) : trie_(&trie) { root_.members = std::move(roots); }
+  // Only with these bytes behind the exits.
+  ExitTrie(const TokenTrie& trie, std::vector<Member> roots, const std::bitset<256>& firsts)
+      : ExitTrie(trie, std::move(roots)) {
+    firsts_ = firsts;
+  }
   ExitTrie(const ExitTrie&) = delete;
   ExitTrie& operator=(const ExitTrie&) = delete;
 
@@ -52,6 +58,7 @@ class ExitTrie {
   void fill(Node& node);
 
   const TokenTrie* trie_;
+  std::bitset<256> firsts_ = std::bitset<256>().set();
   Node root_;
   std::deque<Node> arena_;
   std::mutex mutex_;

@@ -194,6 +194,10 @@ void Walker::follow(TrieNode node, const Item& item) {
   if (a.pop && item.rest != kEndOfText) go(request_.after_pop(item.rest, a.value));
   if (a.push != kNoChild) go(request_.after_push(item, a));
   if (a.split) [[unlikely]] each_branch(m, item, [&](const Item& branch) { follow(node, branch); });
+  if (!a.jump) return;
+  std::vector<Item> items;
+  m.jump(request_, item, items);
+  for (const Item& next : items) walk(node, next);
 }
 
 void Walker::follow_exits(ExitTrie& exits, CharRange range, const Item& item) {
@@ -221,6 +225,10 @@ void Walker::follow_exit(const Exit& exit, ExitTrie::Node& node, const Item& ite
   if (a.pop && item.rest != kEndOfText) go(request_.after_pop(item.rest, a.value));
   if (a.push != kNoChild) go(request_.after_push(item, a));
   if (a.split) [[unlikely]] each_branch(m, item, [&](const Item& branch) { follow_exit(exit, node, branch); });
+  if (!a.jump) return;
+  std::vector<Item> items;
+  m.jump(request_, item, items);
+  for (const Item& next : items) walk_exit(exit, node, next);
 }
 
 void Walker::step_exit(const Exit& exit, ExitTrie::Node& child, const Item& item, uint8_t b) {

@@ -11,6 +11,7 @@ void Program::define_machine(NodeId n, std::unique_ptr<Machine> machine, State s
   Node& node = nodes_[static_cast<size_t>(n)];
   const auto id = static_cast<MachineId>(machines_.append());
   machine->id = id;
+  if (machine->merges()) merges_.store(true, std::memory_order_relaxed);
   machines_[id] = std::move(machine);
   node.start = {id, start};
   node.defined.store(true, std::memory_order_release);

@@ -68,6 +68,7 @@ class Program {
     return vocab_->is_byte_complete() || spells_freely_.load(std::memory_order_acquire);
   }
 
+  bool merges() const { return merges_.load(std::memory_order_relaxed); }  // some machine does
   const Machine& machine(MachineId id) const { return *machines_[id]; }
   // The starts of a node, unions flattened. False: some node is not defined yet; it is added to `needs`.
   bool starts(NodeId n, std::vector<Start>& out, std::vector<NodeId>& needs) const;
@@ -97,7 +98,7 @@ class Program {
 
   std::shared_ptr<Vocab> vocab_;
   Whitespace whitespace_;
-  std::atomic<bool> json_{false}, unique_{false}, spelling_settled_{false}, spells_freely_{false};
+  std::atomic<bool> merges_{false}, json_{false}, unique_{false}, spelling_settled_{false}, spells_freely_{false};
   Control no_control_;  // stands for what was defined as something else
   StableVector<Node> nodes_;
   StableVector<std::unique_ptr<Machine>> machines_;

@@ -44,8 +44,17 @@ ConfigId Request::root() {
   return root_;
 }
 
-ConfigId Request::intern(std::vector<Item> items, bool accepting) {
+// Sorted, each once; those that are one together are merged.
+void Request::settle(std::vector<Item>& items) {
   normalise(items);
+  if (!program_->merges() || items.size() < 2) return;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (const Machine& m = machine(items[i].machine); m.merges()) m.merge(*this, items);
+  normalise(items);
+}
+
+ConfigId Request::intern(std::vector<Item> items, bool accepting) {
+  settle(items);
   const uint64_t h = hash_items(items, accepting ? 7 : 6);
   const uint32_t found = config_index_.find(
       h, [&](uint32_t id) { return configs_[id]->accepting == accepting && configs_[id]->items == items; });
@@ -94,6 +103,7 @@ void Request::expand(const Item& item, std::vector<Item>& out, bool& accepting) 
     m.branches(*this, item.state, states);
     for (State s : states) expand({s, item.machine, item.rest}, out, accepting);
   }
+  if (a.jump) m.jump(*this, item, out);
 }
 
 ConfigId Request::after_pop(RestId rest, uint32_t value) {
@@ -153,7 +163,7 @@ void Request::step(std::span<const Item> from, uint8_t b, std::vector<Item>& to,
     const State s = machine(i.machine).next(*this, i.state, b);
     if (s != kDead) expand({s, i.machine, i.rest}, to, accepting);
   }
-  normalise(to);
+  settle(to);
 }
 
 ConfigId Request::advance(ConfigId from, std::string_view bytes) {

@@ -99,6 +99,12 @@ class Request {
   }
   void doubt() { doubt_ = true; }
 
+  // Where a machine keeps what it remembers in this request.
+  std::unique_ptr<MachineMemory>& memory(MachineId id) {
+    if (memories_.size() <= id) memories_.resize(id + 1);
+    return memories_[id];
+  }
+
   std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>>& masks() { return masks_; }
   std::vector<int8_t>& liveness() { return liveness_; }  // by configuration; see spelling.h
   SpellingSearch& spelling(bool costs);
@@ -112,6 +118,7 @@ class Request {
   };
   RestId intern_rest(const Item& frame);
   ConfigId pop_to(RestId rest, uint32_t value);
+  void settle(std::vector<Item>& items);
 
   std::shared_ptr<Program> program_;
   Records records_;
@@ -141,6 +148,7 @@ class Request {
   };
   std::unordered_map<PushKey, ConfigId, HashPush> after_push_;
   std::vector<NodeId> needs_;
+  std::vector<std::unique_ptr<MachineMemory>> memories_;
   std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>> masks_;
   std::vector<int8_t> liveness_;
   std::shared_ptr<SpellingSearch> spelling_[2];  // shared: its type is complete in spelling.cc alone

@@ -242,7 +242,14 @@ bool can_be_spelled(Request& request, ConfigId id) {
   if (memo.size() <= id) memo.resize(request.config_count(), -1);
   if (memo[id] >= 0) return memo[id] != 0;
   const Config& c = request.config(id);
-  const bool lives = c.accepting || request.spelling(false).best(c.items) < kNoCost;
+  bool lives = c.accepting;
+  std::vector<Item> others;
+  for (const Item& i : c.items) {
+    const int own = lives ? 0 : request.machine(i.machine).spelled(request, i.state);
+    if (own < 0) others.push_back(i);
+    else lives = lives || own == 1;
+  }
+  lives = lives || request.spelling(false).best(others) < kNoCost;
   if (request.lacks_nodes()) return true;
   memo[id] = lives ? 1 : 0;
   return lives;
@@ -258,7 +265,14 @@ bool can_be_spelled(Request& request, const Item& end) {
 
 uint32_t spelling_cost(Request& request, ConfigId id) {
   const Config& c = request.config(id);
-  return c.accepting ? 0 : request.spelling(true).best(c.items);
+  if (c.accepting) return 0;
+  uint32_t best = kNoCost;
+  std::vector<Item> others;
+  for (const Item& i : c.items) {
+    if (request.machine(i.machine).spelled(request, i.state) < 0) others.push_back(i);
+    else best = std::min(best, request.machine(i.machine).cost(request, i.state));
+  }
+  return std::min(best, request.spelling(true).best(others));
 }
 
 SpellingSearch& Request::spelling(bool costs) {

@@ -36,11 +36,13 @@ if TYPE_CHECKING:
         generate,
         generate_choice,
         generate_json,
+        generate_lark,
         generate_regex,
         stream,
     )
     from maskwright.grammar.choice import Choice
     from maskwright.grammar.json_schema import JsonSchema
+    from maskwright.grammar.lark import Lark
     from maskwright.grammar.plan import CompileLimits
     from maskwright.grammar.regex import Regex
     from maskwright.grammar.regions import Alt, Capture, Free, Seq, Special, Thinking
@@ -58,6 +60,7 @@ __all__ = [
     "generate_json",
     "generate_regex",
     "generate_choice",
+    "generate_lark",
     "stream",
     "agenerate",
     "astream",
@@ -72,6 +75,7 @@ __all__ = [
     "JsonSchema",
     "Regex",
     "Choice",
+    "Lark",
     # outputs of several parts
     "Seq",
     "Alt",
@@ -115,6 +119,7 @@ _LAZY = {
     "generate_json": "generation",
     "generate_regex": "generation",
     "generate_choice": "generation",
+    "generate_lark": "generation",
     "stream": "generation",
     "agenerate": "generation",
     "astream": "generation",
@@ -127,6 +132,7 @@ _LAZY = {
     "JsonSchema": "grammar.json_schema",
     "Regex": "grammar.regex",
     "Choice": "grammar.choice",
+    "Lark": "grammar.lark",
     "Seq": "grammar.regions",
     "Alt": "grammar.regions",
     "Free": "grammar.regions",

@@ -68,6 +68,11 @@ class CompiledGrammar:
         return self._plan.report
 
     @property
+    def terminals(self) -> tuple[str, ...]:
+        """Of a Lark grammar: its terminals as they are shown to people, by number; else nothing."""
+        return getattr(self._plan, "terminals", ())
+
+    @property
     def stats(self) -> dict[str, int]:
         """Counters: `nodes` handed out so far (lowered or about to be)."""
         return {"nodes": self._program.node_count}

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from maskwright.compiler import CompiledGrammar
     from maskwright.engine.decode import Decoder
     from maskwright.engine.model import LanguageModel
+    from maskwright.grammar.lark import Lark
     from maskwright.grammar.plan import Cancel, Constraint
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "generate",
     "generate_choice",
     "generate_json",
+    "generate_lark",
     "generate_regex",
     "stream",
 ]
@@ -299,6 +301,42 @@ def generate_choice(
     from maskwright.grammar.choice import Choice
 
     return _values(model, prompt, choices if isinstance(choices, Choice) else Choice(choices), options)
+
+
+def generate_lark(
+    model: LanguageModel,
+    prompt: Prompt | Sequence[Prompt],
+    grammar: str | Lark,
+    *,
+    parse: bool = False,
+    **options: Unpack[Options],
+) -> Any:
+    """Generates text that a Lark grammar parses.
+
+    Args:
+        model: the language model.
+        prompt: as in :func:`generate`.
+        grammar: a ``Lark``, such as ``Lark.shipped("sql")``; or the text of a grammar, for Earley's dynamic lexer.
+        parse: give trees instead of texts, as lark makes them.
+        **options: as in :func:`generate`.
+
+    Returns:
+        The text or its tree; a list for a list of prompts; a list of ``n`` in its place where ``n > 1``.
+
+    Raises:
+        LarkError: the grammar cannot be enforced; the location is a line and column.
+        UnsatisfiableError: it parses no text at all.
+        GenerationError: as in :func:`generate`, and where an output is not finished.
+    """
+    from maskwright.grammar.lark import Lark
+
+    constraint = grammar if isinstance(grammar, Lark) else Lark(grammar)
+    made = _values(model, prompt, constraint, options)
+    return _each(made, constraint.tree) if parse else made
+
+
+def _each(made: Any, convert: Callable[[str], Any]) -> Any:
+    return [_each(one, convert) for one in made] if isinstance(made, list) else convert(made)
 
 
 def _values(model: LanguageModel, prompt: Any, constraint: Constraint, options: Options, retries: int = 0) -> Any:

@@ -41,6 +41,7 @@ struct Accept {
   NodeId push = kNoChild;  // or a child begins here,
   uint32_t given = 0;      // which is told this (0 = nothing): Machine::enter,
   State resume = kDead;    // and after which it goes on in this state
+  bool jump = false;       // or it goes on without a byte; see Machine::jump
 };
 
 // How a search over the ways to the end of a text sees states.
@@ -80,6 +81,14 @@ class Machine {
   // A state that the same bytes finish, among few: drops what does not matter to a search for the end (spelling.cc).
   virtual State forget(Request&, State s, const Forget&) const { return s; }
 
+  // Where it goes on without a byte: items that can read one. For machines that keep stacks of their own.
+  virtual void jump(Request&, const Item&, std::vector<Item>&) const {}
+  // Whether sets of items should be handed to merge(), which makes one of those that together are one.
+  virtual bool merges() const { return false; }
+  virtual void merge(Request&, std::vector<Item>&) const {}
+  // Whether tokens can finish the text from here, 1 or 0, where the machine knows it by itself; see spelling.h.
+  virtual int spelled(Request&, State) const { return -1; }
+
   // The nodes whose costs its own takes: those that may be pushed, or the first control state (control.h).
   virtual void children(std::vector<NodeId>&) const {}
   // The machine itself, where it reads keys that must differ.
@@ -93,6 +102,15 @@ class Machine {
   virtual bool endless(Request&, State) const { return false; }
 
   MachineId id = 0;
+};
+
+// What a machine remembers in one request.
+class MachineMemory {
+ public:
+  MachineMemory() = default;
+  MachineMemory(const MachineMemory&) = delete;
+  MachineMemory& operator=(const MachineMemory&) = delete;
+  virtual ~MachineMemory() = default;
 };
 
 }  // namespace mw

@@ -70,6 +70,7 @@ def _add_constraint(parser: argparse.ArgumentParser, required: bool) -> None:
     group.add_argument("--schema", metavar="FILE", help="a JSON Schema; - reads standard input")
     group.add_argument("--regex", metavar="PATTERN", help="a regular expression in Python's syntax, matched in full")
     group.add_argument("--choice", metavar="TEXT", action="append", help="one of the allowed texts; repeat it")
+    group.add_argument("--grammar", metavar="FILE", help="a Lark grammar; or the name of a shipped one, such as sql")
 
 
 def _add_generate(parser: argparse.ArgumentParser) -> None:
@@ -106,8 +107,11 @@ def _add_sample(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", help="a JSON Schema; - reads standard input")
+    parser.add_argument("file", nargs="?", help="a JSON Schema, or a grammar (.lark); - reads standard input")
     parser.add_argument("--regex", metavar="PATTERN", help="check a regular expression instead")
+    parser.add_argument("--start", action="append", help="of a grammar: its start rule (default: start)")
+    parser.add_argument("--parser", default="earley", help="of a grammar: earley, lalr or cyk (default: %(default)s)")
+    parser.add_argument("--lexer", default="auto", help="of a grammar: its lexer (default: %(default)s)")
     parser.set_defaults(run=_check)
 
 
@@ -128,7 +132,13 @@ def _constraint(options: argparse.Namespace) -> Constraint | None:
         return mw.JsonSchema(_read(options.schema))
     if options.regex is not None:
         return mw.Regex(options.regex)
+    if options.grammar is not None:
+        return _grammar(options.grammar)
     return mw.Choice(options.choice) if options.choice else None
+
+
+def _grammar(name: str) -> Constraint:
+    return mw.Lark.open(name) if name.endswith(".lark") else mw.Lark.shipped(name)
 
 
 def _sampling(options: argparse.Namespace) -> mw.Sampling | None:
@@ -198,6 +208,10 @@ def _details(result: mw.Result) -> dict[str, Any]:
 
 
 def _check(options: argparse.Namespace) -> None:
+    if options.file is not None and options.file.endswith(".lark"):
+        from maskwright.cli.grammar import check_grammar
+
+        return check_grammar(options)
     if (options.file is None) == (options.regex is None):
         raise ValueError("check takes a schema file or --regex PATTERN")
     constraint: Constraint = mw.Regex(options.regex) if options.file is None else mw.JsonSchema(_read(options.file))

@@ -9,12 +9,13 @@ from typing import SupportsIndex
 
 from maskwright.compiler import CompiledGrammar, compile
 from maskwright.grammar.json_schema import JsonSchema
+from maskwright.grammar.lark import Lark
 from maskwright.grammar.plan import CompileLimits, Constraint
 from maskwright.matcher import Matcher
 from maskwright.vocabulary import Vocabulary
 
 from .continuations import END, Characters, quote
-from .expected import expected_in_json, expected_in_text
+from .expected import expected_in_grammar, expected_in_json, expected_in_text
 from .json_text import Place, place_of
 from .reasons import Reason, reasons
 from .replay import Stop, replay_text, replay_tokens
@@ -67,7 +68,7 @@ def explain(
         raise TypeError("token ids mean nothing without a vocabulary: explain(constraint, ids, vocab)")
     else:
         stop = replay_tokens(text_or_tokens, spelled, compiled)
-    return _explained(stop, constraint, spelled.matcher())
+    return _explained(stop, constraint, spelled)
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,14 @@ class _Findings:
     schema_path: str | None = None
 
 
-def _explained(stop: Stop, constraint: Constraint, matcher: Matcher) -> Explanation:
+def _explained(stop: Stop, constraint: Constraint, spelled: CompiledGrammar) -> Explanation:
+    matcher = spelled.matcher()
     read, rest = _decode(stop.data[: stop.at]), _decode(stop.data[stop.at :])
     assert matcher.accept_text(stop.data[: stop.at])
     if isinstance(constraint, JsonSchema):
         findings = _in_json(constraint, matcher, read, "" if stop.ok or stop.why else rest)
+    elif isinstance(constraint, Lark):
+        findings = _Findings(*expected_in_grammar(spelled.terminals, matcher))
     else:
         findings = _Findings(*expected_in_text(constraint, matcher, read))
     notes = (stop.why,) if stop.why else tuple(reason.text for reason in findings.reasons)

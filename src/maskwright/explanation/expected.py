@@ -14,7 +14,7 @@ from .continuations import END, Characters, characters, literals, quote, words
 from .json_text import Place
 from .schema import Schemas
 
-__all__ = ["Expected", "expected_in_json", "expected_in_text"]
+__all__ = ["Expected", "expected_in_grammar", "expected_in_json", "expected_in_text"]
 
 _MOST = 20  # keys and choices that are listed
 _BLANKS = frozenset(b" \t\r\n")
@@ -58,6 +58,18 @@ def expected_in_text(constraint: Constraint, matcher: Matcher, read: str) -> Exp
         left = Characters(tuple(r for r in found.ranges if not _begins(r, firsts)), found.beyond)
     if left:
         phrases.append(str(left))
+    return Expected((*phrases, *(["end of text"] if can_end else [])), found, can_end)
+
+
+def expected_in_grammar(terminals: tuple[str, ...], matcher: Matcher) -> Expected:
+    """The terminals of a Lark grammar that may begin at a place, or go on there.
+
+    Args:
+        terminals: how they are shown, by number.
+        matcher: of single bytes, at the place, between characters.
+    """
+    found, can_end = characters(matcher), matcher.is_accepting
+    phrases = [terminals[number] for number in matcher.expected_terminals()]
     return Expected((*phrases, *(["end of text"] if can_end else [])), found, can_end)
 
 

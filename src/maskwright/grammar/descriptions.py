@@ -43,6 +43,10 @@ def describe(constraint: Constraint) -> Description:
         return {"kind": "regex", "pattern": c.pattern, "dialect": c.dialect, "match": c.match, "flags": c.flags}
     if type(constraint) is Choice:
         return {"kind": "choice", "texts": list(constraint.texts), **_describe_items(constraint)}
+    from maskwright.grammar.lark import Lark
+
+    if type(constraint) is Lark:
+        return constraint.describe()
     from maskwright.grammar.json_schema import JsonSchema
 
     if type(constraint) is JsonSchema:
@@ -68,7 +72,7 @@ def restore(data: Description, path: str, target: Any = None) -> Constraint:
     Raises:
         MaskwrightError: the data is damaged, or the type is not at hand or not the same.
     """
-    makers = {"regex": _regex, "choice": _choice, "json-schema": _json_schema}
+    makers = {"regex": _regex, "choice": _choice, "lark": _lark, "json-schema": _json_schema}
     try:
         return makers[data["kind"]](data, path, target)
     except MaskwrightError:
@@ -80,6 +84,12 @@ def restore(data: Description, path: str, target: Any = None) -> Constraint:
 
 def _regex(data: Description, path: str, target: Any) -> Constraint:
     return Regex(data["pattern"], dialect=data["dialect"], match=data["match"], flags=data["flags"])
+
+
+def _lark(data: Description, path: str, target: Any) -> Constraint:
+    from maskwright.grammar.lark import Lark
+
+    return Lark.from_description(data)
 
 
 def _json_schema(data: Description, path: str, target: Any) -> Constraint:

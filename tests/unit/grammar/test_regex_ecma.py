@@ -192,6 +192,8 @@ TEXTS = st.lists(st.text(alphabet="ab1A_ \n\ré\u2028\U0001f409-{,", max_size=5)
 @settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(PIECES), max_size=6).map("".join), TEXTS)
 def test_node_agrees(node: Any, pattern: str, texts: list[str]) -> None:
+    if r"\B" in pattern:  # V8 also looks between the halves of a surrogate pair, where ECMA-262 (22.2.7.2) does not
+        texts = [t.replace("\U0001f409", "") for t in texts]
     verdicts = node(pattern, texts)
     try:
         term = pattern_ir(pattern, "ecma", "search")

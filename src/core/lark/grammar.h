@@ -1,0 +1,75 @@
+// A lowered Lark grammar over the characters of a vocabulary.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "costs.h"
+
+namespace mw::lark {
+
+// The tokens of an Indenter.
+struct Indents {
+  bool on = false;
+  Type newline = 0, indent = 0, dedent = 0;
+  uint32_t tab = 8;
+  std::vector<Type> open, close;
+};
+
+// As it comes from the front end; see grammar/lark/lowered.py.
+struct Source {
+  std::vector<Instr> code;
+  std::vector<CodeRanges> classes;
+  std::vector<int32_t> behinds;
+  Lexer::Kind kind = Lexer::Kind::First;
+  std::vector<LexerStart> lexers;
+  std::vector<bool> ignored;
+  Tables tables;
+  Indents indents;
+};
+
+class Grammar {
+ public:
+  // trie: where some bytes are no tokens, the irreducible tokens.
+  Grammar(std::shared_ptr<const Source> source, const CodeRanges& lacking, const TokenTrie* trie);
+  const Tables& tables() const { return source_->tables; }
+  const Indents& indents() const { return source_->indents; }
+  Lexer& lexer() { return lexer_; }
+  // With guards as they are.
+  Live& exact() { return exact_; }
+  // Whether everything can be finished after some ignored text; then this byte is one, and frees (nearly) all guards.
+  bool is_loose() const { return rest_byte_ >= 0; }
+  uint8_t rest_byte() const { return static_cast<uint8_t>(rest_byte_); }
+  bool is_rest(Guards g) const;
+  // Of a loose grammar.
+  LooseCosts& costs() {
+    std::call_once(costs_once_, [&] { costs_.emplace(source_->tables, lexer_, exact_, rest_, fixed_costs()); });
+    return *costs_;
+  }
+  bool is_empty();
+  // What a line end counts for in costs: more than any column that is likely.
+  static constexpr uint32_t kLineCost = 200;
+
+ private:
+  std::map<Type, uint32_t> fixed_costs() const {
+    if (!source_->indents.on) return {};
+    return {{source_->indents.newline, kLineCost}, {source_->indents.indent, 0}, {source_->indents.dedent, 0}};
+  }
+
+  std::shared_ptr<const Source> source_;
+  Lexer lexer_;
+  Live exact_;
+  int rest_byte_ = -1;
+  std::vector<Guards> rest_;  // by lexer: behind ignored text
+  std::once_flag costs_once_;
+  std::optional<LooseCosts> costs_;
+};
+
+// Finds a byte after which everything can be finished, by sufficient conditions: every lexer passes over it at any place;
+// it frees the guards of all tokens; and behind it every token that the parser may want can be had, to be freed likewise.
+// Then whatever the parser can still take, in a grammar without useless rules and resolved conflicts, can be spelled
+// with that byte in between. -1: none found.
+int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<Guards>& rest,
+                   std::vector<Guard>& checked);
+
+}  // namespace mw::lark

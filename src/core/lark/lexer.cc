@@ -1,0 +1,267 @@
+#include "lexer.h"
+
+#include <algorithm>
+
+namespace mw::lark {
+
+Lexer::Lexer(Code code, Kind kind, std::vector<LexerStart> starts, std::vector<bool> ignored)
+    : code_(std::move(code)), kind_(kind), starts_(std::move(starts)), ignored_(std::move(ignored)), aheads_(code_),
+      start_memo_(starts_.size(), kUnknown) {
+  intern(Key{});       // 0 = dead
+  intern(GuardKey{});  // 0 = free
+  intern(std::vector<Guard>{});
+}
+
+Lexer::Row Lexer::new_row() const {
+  Row row(new std::atomic<uint32_t>[code_.class_count()]);
+  for (uint32_t i = 0; i < code_.class_count(); ++i) row[i].store(kUnknown, std::memory_order_relaxed);
+  return row;
+}
+
+uint64_t Lexer::asks(const Threads& threads) const {
+  uint64_t asks = 0;
+  for (const Thread& t : threads) asks |= code_.asks(t.pc);
+  return asks;
+}
+
+LexState Lexer::start(uint32_t lexer) {
+  const std::scoped_lock lock(mutex_);
+  if (start_memo_[lexer] == kUnknown) start_memo_[lexer] = start_locked(starts_[lexer].programs, starts_[lexer].words, lexer);
+  return start_memo_[lexer];
+}
+
+LexState Lexer::start(const std::vector<uint64_t>& terminals) {
+  const std::scoped_lock lock(mutex_);
+  const auto [it, fresh] = subset_memo_.try_emplace(terminals, 0);
+  if (fresh) {
+    std::vector<uint32_t> programs;
+    const auto& all = starts_[0].programs;
+    for (size_t i = 0; i < all.size(); ++i)
+      if ((terminals[i / 64] >> (i % 64)) & 1) programs.push_back(all[i]);
+    it->second = start_locked(programs, {}, 0);
+  }
+  return it->second;
+}
+
+LexState Lexer::start_locked(const std::vector<uint32_t>& programs, const std::vector<uint32_t>& words, uint32_t lexer) {
+  Key key;
+  key.lexer = lexer;
+  uint64_t asked = 0;
+  const auto run = [&](const std::vector<uint32_t>& all, size_t first, size_t last, bool cut) {
+    Threads list;
+    Closure closure(code_, &aheads_, 0, cut, list);
+    for (size_t i = first; i < last; ++i)
+      if (!closure.add(all[i], 0)) break;
+    asked |= asks(list);
+    return list;
+  };
+  if (kind_ == Kind::First) key.lists.push_back(run(programs, 0, programs.size(), true));
+  else
+    for (size_t i = 0; i < programs.size(); ++i) key.lists.push_back(run(programs, i, i + 1, true));
+  key.words = run(words, 0, words.size(), false);
+  keep_trackers(code_, key.trackers, asked);
+  return intern(std::move(key));
+}
+
+// Lists in which nothing can be read, or end, any more are left out; so are words that no regex is there for.
+LexState Lexer::intern(Key key) {
+  std::erase_if(key.lists, [&](const Threads& list) {
+    return std::none_of(list.begin(), list.end(), [&](const Thread& t) { return code_[t.pc].op == Op::Char || t.dag == 0; });
+  });
+  if (kind_ != Kind::First) std::sort(key.lists.begin(), key.lists.end());
+  if (key.lists.empty()) key = Key{};
+  if (key.words.empty()) key.lexer = 0;
+  const auto [it, fresh] = state_index_.try_emplace(std::move(key), static_cast<LexState>(states_.size()));
+  if (!fresh) return it->second;
+  State& state = states_[states_.append()];
+  state.row = new_row();
+  state.key = &it->first;
+  for (const Threads& list : it->first.lists)
+    for (const Thread& t : list) state.more = state.more || code_[t.pc].op == Op::Char;
+  find_ends(state, it->first);
+  if (it->first.lists.empty())
+    for (uint32_t i = 0; i < code_.class_count(); ++i) state.row[i].store(0, std::memory_order_relaxed);
+  return it->second;
+}
+
+Type Lexer::type_of(const Key& key, Type t) const {
+  for (const auto& unless : starts_[key.lexer].unless) {
+    if (unless.regex != t) continue;
+    for (const Thread& w : key.words)
+      if (code_[w.pc].op == Op::Match && static_cast<uint32_t>(code_[w.pc].a) == unless.word) return unless.type;
+  }
+  return t;
+}
+
+void Lexer::find_ends(State& state, const Key& key) {
+  for (const Threads& list : key.lists)
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (code_[list[i].pc].op != Op::Match || list[i].dag != 0) continue;
+      const auto plain = static_cast<Type>(code_[list[i].pc].a);
+      const bool ignored = ignored_[plain];
+      GuardKey guard{Threads(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i)), list[i].open, key.trackers};
+      const Guard g = intern(std::move(guard));
+      if (!is_possible(g)) continue;
+      if (kind_ == Kind::First) state.ends.push_back({ignored ? plain : type_of(key, plain), g, ignored, !ignored});
+      else if (kind_ == Kind::Each) state.ends.push_back({plain, g, ignored, true});
+      else state.ends.push_back({plain, kFree, false, true});
+      if (kind_ == Kind::Every && ignored) state.ends.push_back({plain, g, true, false});
+    }
+}
+
+LexState Lexer::make_next(LexState s, uint32_t c) {
+  const std::scoped_lock lock(mutex_);
+  std::atomic<uint32_t>& slot = states_[s].row[c];
+  if (const uint32_t known = slot.load(std::memory_order_relaxed); known != kUnknown) return known;
+  const Key& from = *states_[s].key;
+  const uint8_t b = code_.byte_of(c);
+  Key to;
+  to.lexer = from.lexer;
+  to.trackers = from.trackers;
+  const uint64_t behind = step_trackers(code_, to.trackers, b);
+  uint64_t asked = 0;
+  for (const Threads& list : from.lists) {
+    Threads out;
+    Closure closure(code_, &aheads_, behind, true, out);
+    closure.step(list, b);
+    if (out.empty()) continue;
+    asked |= asks(out);
+    to.lists.push_back(std::move(out));
+  }
+  if (!from.words.empty() && !to.lists.empty()) Closure(code_, &aheads_, 0, false, to.words).step(from.words, b);
+  keep_trackers(code_, to.trackers, asked);
+  const LexState made = intern(std::move(to));
+  slot.store(made, std::memory_order_release);
+  return made;
+}
+
+Guard Lexer::intern(GuardKey key) {
+  // Fresh matches with open lookaheads wait like older ones.
+  for (Thread& t : key.threads)
+    if (code_[t.pc].op == Op::Match) t.dag = 1;
+  uint64_t asked = asks(key.threads);
+  keep_trackers(code_, key.trackers, asked);
+  const auto [it, fresh] = guard_index_.try_emplace(std::move(key), static_cast<Guard>(guards_.size()));
+  if (!fresh) return it->second;
+  GuardState& state = guards_[guards_.append()];
+  state.row = new_row();
+  state.key = &it->first;
+  state.may_end = aheads_.hold_at_end(it->first.open);
+  for (const Thread& t : it->first.threads)
+    if (code_[t.pc].op == Op::Match && aheads_.hold_at_end(t.open)) state.may_end = false;
+  if (it->second == kFree)
+    for (uint32_t i = 0; i < code_.class_count(); ++i) state.row[i].store(kFree, std::memory_order_relaxed);
+  return it->second;
+}
+
+Guard Lexer::make_next_guard(Guard g, uint32_t c) {
+  const std::scoped_lock lock(mutex_);
+  return step_guard(g, c);
+}
+
+// With lookaheads a better match and the longer one may together leave no text at all.
+bool Lexer::is_possible(Guard g) {
+  if (guards_[g].possible >= 0) return guards_[g].possible != 0;
+  std::vector<Guard> work{g};
+  std::map<Guard, bool> seen{{g, true}};
+  bool possible = false;
+  for (size_t i = 0; i < work.size() && !possible; ++i) {
+    possible = work[i] == kFree || guards_[work[i]].may_end;
+    for (uint32_t c = 0; c < code_.class_count() && !possible; ++c) {
+      const Guard to = step_guard(work[i], c);
+      if (to != kVoid && seen.try_emplace(to, true).second) work.push_back(to);
+    }
+  }
+  guards_[g].possible = possible ? 1 : 0;
+  return possible;
+}
+
+// The lock is held.
+Guard Lexer::step_guard(Guard g, uint32_t c) {
+  std::atomic<uint32_t>& slot = guards_[g].row[c];
+  if (const uint32_t known = slot.load(std::memory_order_relaxed); known != kUnknown) return known;
+  const GuardKey& from = *guards_[g].key;
+  const uint8_t b = code_.byte_of(c);
+  GuardKey to;
+  to.trackers = from.trackers;
+  const uint64_t behind = step_trackers(code_, to.trackers, b);
+  Closure closure(code_, &aheads_, behind, true, to.threads);
+  closure.step(from.threads, b);
+  to.open = aheads_.step(from.open, b);
+  const bool broken = to.open == Lookaheads::kBroken || closure.matched();
+  const Guard made = broken ? kVoid : intern(std::move(to));
+  slot.store(made, std::memory_order_release);
+  return made;
+}
+
+Guards Lexer::intern(std::vector<Guard> members) {
+  const auto [it, fresh] = set_index_.try_emplace(std::move(members), static_cast<Guards>(sets_.size()));
+  if (!fresh) return it->second;
+  GuardSet& set = sets_[sets_.append()];
+  set.row = new_row();
+  set.members = it->first;
+  for (const Guard g : set.members) set.may_end = set.may_end && guards_[g].may_end;
+  return it->second;
+}
+
+Guards Lexer::make_next_guards(Guards s, uint32_t c) {
+  std::vector<Guard> to;
+  const uint8_t b = code_.byte_of(c);
+  bool broken = false;
+  for (const Guard g : sets_[s].members) {
+    const Guard n = next_guard(g, b);
+    broken = broken || n == kVoid;
+    if (n != kFree) to.push_back(n);
+  }
+  std::sort(to.begin(), to.end());
+  to.erase(std::unique(to.begin(), to.end()), to.end());
+  const std::scoped_lock lock(mutex_);
+  const Guards made = broken ? kVoidGuards : intern(std::move(to));
+  sets_[s].row[c].store(made, std::memory_order_release);
+  return made;
+}
+
+Guards Lexer::with(Guards s, Guard g) {
+  if (g == kFree) return s;
+  const std::scoped_lock lock(mutex_);
+  const auto [it, fresh] = with_.try_emplace({s, g}, s);
+  if (fresh) {
+    std::vector<Guard> members = sets_[s].members;
+    members.push_back(g);
+    std::sort(members.begin(), members.end());
+    members.erase(std::unique(members.begin(), members.end()), members.end());
+    it->second = intern(std::move(members));
+  }
+  return it->second;
+}
+
+const Lexer::Reach& Lexer::make_reach(LexState s) {
+  Reach made;
+  std::vector<bool> had(ignored_.size(), false);
+  std::deque<LexState> work{s};
+  std::unordered_map<LexState, bool> seen{{s, true}};
+  while (!work.empty()) {
+    const LexState at = work.front();
+    work.pop_front();
+    for (const TokenEnd& e : ends(at)) {
+      made.passes = made.passes || e.ignore;
+      made.newline = made.newline || (e.feed && e.type == newline_);
+      if (e.ignore && rest_byte_ >= 0) {
+        const bool freed = next_guard(e.guard, static_cast<uint8_t>(rest_byte_)) == kFree;
+        made.passes_freely = made.passes_freely || freed || std::find(checked_.begin(), checked_.end(), e.guard) != checked_.end();
+      }
+      if (e.feed && !had[e.type]) made.types.push_back(e.type);
+      if (e.feed) had[e.type] = true;
+    }
+    for (uint32_t c = 0; c < code_.class_count(); ++c) {
+      const LexState to = next(at, code_.byte_of(c));
+      if (to != 0 && seen.try_emplace(to, true).second) work.push_back(to);
+    }
+  }
+  const std::scoped_lock lock(mutex_);
+  if (states_[s].reach.load(std::memory_order_relaxed) == nullptr)
+    states_[s].reach.store(&reaches_.emplace_back(std::move(made)), std::memory_order_release);
+  return *states_[s].reach.load(std::memory_order_relaxed);
+}
+
+}  // namespace mw::lark

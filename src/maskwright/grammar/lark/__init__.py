@@ -1,0 +1,262 @@
+"""Lark grammars as constraints: exactly the texts that `lark.Lark(...).parse` accepts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from maskwright._interrupt import interruptible
+from maskwright.errors import LarkError, LimitError, MaskwrightError, UnsatisfiableError
+from maskwright.grammar.lark.indents import read_indenter
+from maskwright.grammar.lark.load import lark_version, load
+from maskwright.grammar.lark.lower import lower
+from maskwright.grammar.lark.lowered import Lowered
+from maskwright.grammar.lark.options import checked
+from maskwright.grammar.lark.shipped import SHIPPED, shipped_path
+from maskwright.grammar.lark.source import Places
+from maskwright.grammar.lark.stored import cache_file, read_lowered, shipped_key, write_lowered
+from maskwright.grammar.plan import Budget, Cancel, CompileLimits, Constraint, Plan, Report, ReportEntry
+
+if TYPE_CHECKING:
+    from maskwright import _core
+    from maskwright.grammar.lark.lint import Finding
+
+__all__ = ["Lark", "LarkPlan"]
+
+_WORTH_KEEPING = 0.1  # seconds that loading takes, from which on the result goes to the cache folder
+
+
+@dataclass(frozen=True, slots=True)
+class LarkPlan:
+    """A lowered grammar with its names.
+
+    Args:
+        grammar: for the core.
+        terminals: how each is shown to people, by number.
+        report: one entry for the whole.
+        whitespace: means nothing here.
+    """
+
+    grammar: _core.LarkGrammar
+    terminals: tuple[str, ...]
+    report: Report
+    whitespace: int = 0
+
+    def start(self, program: _core.Program) -> None:
+        """Allocates and defines the root."""
+        try:
+            program.define_lark(program.new_node(), self.grammar)
+        except ValueError as error:
+            hint = "Use a vocabulary with a token for every byte"
+            raise LarkError(str(error), location="vocabulary", hint=hint) from None
+
+    def lower(self, program: _core.Program, node: int) -> None:
+        """Never called: no node is left undefined."""
+        raise AssertionError(f"node {node} was defined at the start")
+
+
+class Lark(Constraint):
+    """Texts that a Lark grammar parses, with the meaning that lark gives it under the same options.
+
+    Args:
+        text: the grammar.
+        start: name of the start rule, or a list of them: any of them will do.
+        parser: "earley", "lalr" or "cyk".
+        lexer: "auto", "dynamic", "dynamic_complete" (earley), "contextual" (lalr) or "basic".
+        postlex: an Indenter of lark that sets class attributes alone, `PythonIndenter()`.
+        import_paths: folders in which `%import` looks for files.
+        source_path: the file that the text comes from, for relative imports.
+        priority: as lark's.
+        g_regex_flags: flags of `re` for all terminals.
+        strict: lark then refuses more.
+        edit_terminals: a function of lark's terminal definitions; compared by identity.
+        options: other options of lark.Lark. Those that do not change the language are taken and ignored; those that may
+            change tokens while parsing are refused.
+
+    The grammar is loaded when it is compiled, not here: errors in it are LarkErrors with line and column, from
+    `maskwright.compile`; UnsatisfiableError where no text parses. Unknown options raise TypeError.
+    """
+
+    text: str
+    options: dict[str, Any]
+
+    def __init__(
+        self,
+        text: str,
+        start: str | Sequence[str] = "start",
+        parser: str = "earley",
+        lexer: str = "auto",
+        postlex: Any = None,
+        import_paths: Sequence[str | os.PathLike[str]] = (),
+        *,
+        source_path: str | os.PathLike[str] | None = None,
+        priority: str | None = "auto",
+        g_regex_flags: int = 0,
+        strict: bool = False,
+        edit_terminals: Callable[[Any], Any] | None = None,
+        **options: Any,
+    ) -> None:
+        if not isinstance(text, str):
+            raise TypeError(f"a grammar is a str, not {type(text).__name__}: Lark.open reads files")
+        unknown = sorted(set(options) - _KNOWN)
+        if unknown:
+            raise TypeError(f"lark.Lark has no option {unknown[0]!r}")
+        self._set(
+            text=text,
+            options={
+                "start": [start] if isinstance(start, str) else list(start),
+                "parser": parser,
+                "lexer": lexer,
+                "postlex": postlex,
+                "import_paths": [os.fspath(p) for p in import_paths],
+                "source_path": None if source_path is None else os.fspath(source_path),
+                "priority": priority,
+                "g_regex_flags": int(g_regex_flags),
+                "strict": bool(strict),
+                "edit_terminals": edit_terminals,
+                **options,
+            },
+        )
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], **options: Any) -> Lark:
+        """The grammar in a file, whose folder is where its relative imports are looked for. Raises OSError."""
+        found = Path(path)
+        return cls(found.read_text(encoding="utf-8"), source_path=str(found), **options)
+
+    @classmethod
+    def shipped(cls, name: str) -> Lark:
+        """A grammar of the package: "arithmetic", "csv", "iso8601", "json" or "sql". Raises ValueError for others."""
+        path = shipped_path(name)
+        made = cls(path.read_text(encoding="utf-8"), **SHIPPED[name])
+        made._set(_shipped=path.with_suffix(".lowered"))
+        return made
+
+    def tree(self, text: str) -> Any:
+        """The tree that lark makes of a text. Raises what lark raises, where the text does not parse."""
+        import lark
+
+        parser = self.__dict__.get("_parser")
+        if parser is None:
+            parser = self.parser()
+            self._set(_parser=parser)
+        last: lark.exceptions.LarkError | None = None
+        for start in self.options["start"]:
+            try:
+                return parser.parse(text, start=start)
+            except lark.exceptions.LarkError as error:
+                last = error
+        assert last is not None
+        raise last
+
+    def lint(self) -> list[Finding]:
+        """What is odd about it: colliding terminals, useless rules. Raises LarkError where it does not load."""
+        from maskwright.grammar.lark.lint import lint
+
+        return lint(self.text, self.options, self.places())
+
+    def describe(self) -> dict[str, Any]:
+        """This grammar as JSON data, for files. Raises MaskwrightError where it holds objects."""
+        for name in ("edit_terminals", "postlex"):
+            if self.options[name] is not None:
+                message = f"a Lark grammar with {name} has no form in a file"
+                raise MaskwrightError(message, location=name, hint="Pickle the compiled grammar instead")
+        return {"kind": "lark", "text": self.text, "options": self.options}
+
+    @classmethod
+    def from_description(cls, data: dict[str, Any]) -> Lark:
+        """The inverse of `describe`."""
+        return cls(data["text"], **data["options"])
+
+    def fingerprint(self) -> str:
+        """The content key of the compile cache; files that are imported count by their path."""
+        told = {k: v for k, v in sorted(self.options.items()) if k not in ("edit_terminals", "postlex")}
+        told["objects"] = [id(self.options["edit_terminals"]), id(self.options["postlex"])]
+        data = json.dumps([self.text, told, lark_version()], sort_keys=True, default=repr)
+        return "lark:" + hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def parser(self) -> Any:
+        """Lark's own parser for this grammar and these options, for trees. Raises what lark raises."""
+        import lark
+
+        return lark.Lark(self.text, **self.options)
+
+    def plan(self, limits: CompileLimits, cancel: Cancel | None = None) -> Plan:
+        """Loads and lowers the grammar. Raises LarkError, LimitError, UnsatisfiableError."""
+        from maskwright import _core
+
+        budget = Budget(limits, cancel)
+        budget.check("grammar")
+        lowered = self.lowered()
+        grammar = _core.LarkGrammar(lowered.words)
+        places = self.places()
+        try:
+            verdict = interruptible(grammar.survey)
+        except ValueError as error:
+            hint = "Ignore some text between tokens, or write terminals that do not end in the middle of longer ones"
+            raise LimitError(str(error), location="grammar", hint=hint) from None
+        budget.check("grammar")
+        if verdict == -2:
+            hint = "Ignore blanks, and write terminals that a blank ends"
+            message = "whether every text with this indentation can be finished is not decided for such a grammar"
+            raise LarkError(message, location="option postlex", hint=hint)
+        if verdict < 0:
+            start = self.options["start"][0]
+            hint = "Some terminal takes more text than the rules leave to it, or never gets a token: restrict it"
+            message = f"no text parses as {start} under the lexer {self._lexer()!r}"
+            raise UnsatisfiableError(message, location=places.rule(start), hint=hint)
+        detail = f"{self.options['parser']}, {self._lexer()} lexer, {len(lowered.terminals)} terminals"
+        report = Report((ReportEntry("", "grammar", "enforced", detail),))
+        return LarkPlan(grammar, lowered.terminals, report)
+
+    def places(self) -> Places:
+        """Where names are defined."""
+        return Places(self.text, self.options["source_path"] or "")
+
+    def _lexer(self) -> str:
+        return str(checked(self.options)["lexer"])
+
+    def lowered(self) -> Lowered:
+        """The form that the core reads. Raises LarkError and UnsatisfiableError."""
+        options = checked(self.options)
+        places = self.places()
+        read_indenter(options["postlex"], options["lexer"])
+        shipped = self.__dict__.get("_shipped")
+        if shipped is not None:
+            found = read_lowered(shipped, shipped_key(self.text))
+            if found is not None:
+                return found
+        place = cache_file(self.text, options, lark_version())
+        found = read_lowered(*place) if place else None
+        if found is None:
+            begun = time.monotonic()
+            found = lower(load(self.text, options, places), options, places)
+            if place is not None and time.monotonic() - begun > _WORTH_KEEPING:
+                with suppress(OSError):
+                    write_lowered(*place, found)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"text": self.text, "options": self.options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._set(**state)
+
+    def __repr__(self) -> str:
+        shown = self.text if len(self.text) <= 60 else self.text[:57] + "..."
+        return f"Lark({shown!r}, parser={self.options['parser']!r}, lexer={self.options['lexer']!r})"
+
+
+_KNOWN = frozenset(
+    [
+        *("debug", "keep_all_tokens", "tree_class", "cache", "cache_grammar", "transformer", "ambiguity", "regex"),
+        *("propagate_positions", "lexer_callbacks", "maybe_placeholders", "use_bytes", "ordered_sets", "_plugins"),
+    ]
+)

@@ -1,0 +1,113 @@
+"""What is odd about a grammar that compiles: terminals that collide, rules and terminals that nothing comes of.
+
+Bounded in time, and never part of a compile. Collisions are found by interegular, which compares languages of regular
+expressions; it reads a part of Python's syntax, and what it cannot read is passed over.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from maskwright.grammar.lark.general import productive
+from maskwright.grammar.lark.load import Loaded, load
+from maskwright.grammar.lark.options import checked
+from maskwright.grammar.lark.source import Places
+
+_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One remark: where, and what."""
+
+    location: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.message}"
+
+
+def lint(text: str, options: dict[str, Any], places: Places) -> list[Finding]:
+    """The remarks on a grammar, in the order of what they are about. Raises LarkError where it cannot be loaded."""
+    settled = checked(options)
+    loaded = load(text, settled, places)
+    found = [*_rules(loaded, places), *_conflicts(loaded)]
+    if settled["lexer"] in ("basic", "contextual"):
+        found += _collisions(loaded, places)
+    elif settled["lexer"] == "dynamic":
+        found += _keywords(loaded, places)
+    return found
+
+
+def _rules(loaded: Loaded, places: Places) -> list[Finding]:
+    out = []
+    good = productive(loaded.rules)
+    names = list(dict.fromkeys(r.lhs for r in loaded.rules))
+    for name in names:
+        if name not in good:
+            out.append(Finding(places.rule(name), f"rule {name} derives no text, it always leads back to itself"))
+    seen, stack = set(loaded.starts), list(loaded.starts)
+    while stack:
+        at = stack.pop()
+        for rule in loaded.rules:
+            if rule.lhs == at:
+                fresh = {s.name for s in rule.body if not s.terminal} - seen
+                seen |= fresh
+                stack += sorted(fresh)
+    out += [Finding(places.rule(n), f"rule {n} is not reached from {loaded.starts[0]}") for n in names if n not in seen]
+    return out
+
+
+def _conflicts(loaded: Loaded) -> list[Finding]:
+    ahead = sorted(set(loaded.conflicts))
+    if not ahead:
+        return []
+    told = f"conflicts of the LALR table were settled, which changes the language, before {', '.join(ahead)}"
+    return [Finding("grammar", told)]
+
+
+def _keywords(loaded: Loaded, places: Places) -> list[Finding]:
+    """Under the dynamic lexer a word is a keyword and a name at once."""
+    import re
+
+    out = []
+    for word in loaded.lark.terminals:
+        if word.pattern.type != "str" or not word.pattern.value.isalpha():
+            continue
+        for regex in loaded.lark.terminals:
+            if regex.pattern.type == "re" and re.fullmatch(regex.pattern.to_regexp(), word.pattern.value):
+                told = f"{word.pattern.value!r} may also be read as {regex.name}: the dynamic lexer tries both"
+                out.append(Finding(places.terminal(str(regex.name)), told))
+    return out
+
+
+def _collisions(loaded: Loaded, places: Places) -> list[Finding]:
+    import interegular
+
+    stop = time.monotonic() + _SECONDS
+    known = {}
+    for terminal in loaded.lark.terminals:
+        if terminal.pattern.type != "re":
+            continue
+        try:
+            known[str(terminal.name)] = (terminal, interegular.parse_pattern(terminal.pattern.to_regexp()).to_fsm())
+        except Exception:
+            continue
+        if time.monotonic() > stop:
+            return []
+    out: list[Finding] = []
+    names = list(known)
+    for at, one in enumerate(names):
+        for other in names[at + 1 :]:
+            (first, a), (second, b) = known[one], known[other]
+            if first.priority != second.priority:
+                continue
+            if time.monotonic() > stop:
+                return [*out, Finding("grammar", "comparing the terminals took too long: some pairs were not compared")]
+            example = next((a & b).strings(), None) if not a.isdisjoint(b) else None
+            if example is not None:
+                told = f"terminals {one} and {other} both match {''.join(map(str, example))!r}: give one a priority"
+                out.append(Finding(places.terminal(one), told))
+    return out

@@ -1,0 +1,73 @@
+"""Lowered grammars in files: shipped beside the packaged grammars, and in the cache folder for others.
+
+A file holds a line of JSON (key, names, digest of the rest) and the words. One that is missing, damaged or of another
+key counts as none: the grammar is loaded by lark again. A cache that cannot be written costs time, nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from array import array
+from pathlib import Path
+from typing import Any
+
+from maskwright._files import cache_directory, write_atomically
+from maskwright.grammar.lark.lowered import VERSION, Lowered
+
+# Files that come with lark itself, the same for everyone who has its version.
+_OWN_IMPORT = re.compile(r"%import\s+(common|python|unicode|lark)\b")
+_IMPORT = re.compile(r"%import\b")
+
+
+def cache_file(text: str, options: dict[str, Any], version: str) -> tuple[Path, str] | None:
+    """Where the lowered form of a grammar may lie, and its key; None where its text does not say all.
+
+    Args:
+        text: of the grammar.
+        options: those that matter, as they are given to lark.
+        version: of lark and Python.
+    """
+    if any(options.get(name) is not None for name in ("edit_terminals", "postlex")):
+        return None
+    imports = len(_IMPORT.findall(text))
+    if imports and (options["import_paths"] or options["source_path"] or imports != len(_OWN_IMPORT.findall(text))):
+        return None
+    told = {k: v for k, v in options.items() if k not in ("source_path", "import_paths")}
+    data = json.dumps([text, told, version, VERSION], sort_keys=True, default=repr)
+    key = hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
+    try:
+        return cache_directory() / f"lark-{key[:32]}.bin", key
+    except RuntimeError:  # there is no home
+        return None
+
+
+def shipped_key(text: str) -> str:
+    """The key of a shipped form: they use nothing that differs between versions of Python or lark."""
+    return f"{VERSION}:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_lowered(path: Path, key: str) -> Lowered | None:
+    """What a file holds, if it has this key and is whole."""
+    try:
+        head, _, body = path.read_bytes().partition(b"\n")
+        told = json.loads(head)
+        if told["key"] != key or told["digest"] != hashlib.sha256(body).hexdigest() or len(body) % 4:
+            return None
+        words = array("i")
+        words.frombytes(body)
+        if told["order"] != sys.byteorder:
+            words.byteswap()
+        return Lowered(words, tuple(told["terminals"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def write_lowered(path: Path, key: str, lowered: Lowered) -> None:
+    """Writes a file whole or not at all. Raises OSError."""
+    body = lowered.words.tobytes()
+    told = {"key": key, "order": sys.byteorder, "terminals": lowered.terminals}
+    told["digest"] = hashlib.sha256(body).hexdigest()
+    write_atomically(path, [json.dumps(told).encode() + b"\n", body])

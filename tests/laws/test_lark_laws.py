@@ -1,0 +1,157 @@
+"""Random grammars: every text that lark parses can be produced, and every complete output parses under lark.
+
+For each grammar, over all short texts, the verdict is lark's; random walks over the masks of three vocabularies end, by
+the way the costs tell, in a text that lark parses; masks hold exactly the tokens that are accepted.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from typing import Any
+
+import pytest
+
+import maskwright as mw
+from laws.lark_grammars import ALPHABET, CONSTRUCTS, PAIRS, GrammarCase, random_grammar
+from maskwright.reference.lark import LarkOracle
+
+BYTES = [bytes([i]) for i in range(256)]
+MERGES = [b"ab", b"aa", b" a", b"ba ", b"abc", b"  ", b"cb", b"bab", b" c"]
+
+
+def vocabulary(tokens: list[bytes]) -> mw.Vocabulary:
+    return mw.Vocabulary([*tokens, b"<eos>"], eos_ids=[len(tokens)], special_ids=[len(tokens)])
+
+
+VOCABULARIES = {
+    "bytes": vocabulary(BYTES + MERGES),
+    "characters": vocabulary([b for b in BYTES if b not in (b"b", b"B")] + [m for m in MERGES if b"b" not in m]),
+    "pieces": vocabulary([b"a", b"ab", b"b ", b"cb", b"  ", b"aac", b" c", b"ba", b"A", b"b", b"bc"]),
+}
+
+
+class Slow(BaseException):
+    """A step took too long; not an Exception, lest something swallow it."""
+
+
+@contextmanager
+def limit(seconds: float) -> Iterator[None]:
+    def stop(*_: Any) -> None:
+        raise Slow
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def accepts(compiled: mw.CompiledGrammar, text: str) -> bool:
+    matcher = compiled.matcher()
+    return bool(matcher.accept_text(text) and matcher.is_accepting)
+
+
+def finish(matcher: mw.Matcher, tokens: list[bytes], text: bytes) -> bytes:
+    """Goes down the costs to the end: each step has a token that lowers them."""
+    cost = matcher.min_tokens_to_accept()
+    while not matcher.is_accepting:
+        best: tuple[int, int] | None = None
+        for token in (t for t in matcher.allowed_tokens() if t < len(tokens)):
+            after = matcher.fork()
+            assert after.accept(token)
+            best = min(best or (1 << 30, 0), (after.min_tokens_to_accept(), token))
+        assert best is not None, f"a dead end behind {text!r}"
+        assert best[0] < cost, f"no token lowers the cost {cost} behind {text!r}"
+        cost = best[0]
+        assert matcher.accept(best[1])
+        text += tokens[best[1]]
+    return text
+
+
+def walk(compiled: mw.CompiledGrammar, rng: random.Random, oracle: LarkOracle) -> None:
+    tokens = list(compiled.vocabulary.tokens[:-1])
+    matcher, text = compiled.matcher(), b""
+    for _ in range(rng.randint(1, 6)):
+        allowed = [t for t in matcher.allowed_tokens() if t < len(tokens)]
+        assert allowed == [t for t in range(len(tokens)) if matcher.fork().accept(t)], text
+        plain = [t for t in allowed if tokens[t].isascii()]
+        if not plain:
+            break
+        token = rng.choice(plain)
+        assert matcher.accept(token)
+        text += tokens[token]
+    text = finish(matcher, tokens, text)
+    assert oracle.accepts(text.decode()) is not False, text
+
+
+def compared(case: GrammarCase, rng: random.Random, texts: list[str]) -> str:
+    """Holds one grammar against lark; what became of it."""
+    oracle: LarkOracle | None = None
+    compiled: dict[str, mw.CompiledGrammar] = {}
+    refusal: mw.ConstraintError | None = None
+    try:
+        with limit(20):
+            compiled["bytes"] = mw.compile(mw.Lark(case.text, **case.options), VOCABULARIES["bytes"])
+    except mw.ConstraintError as error:
+        assert error.location
+        refusal = error
+    if refusal is not None and not isinstance(refusal, mw.UnsatisfiableError):
+        return "refused"
+    try:
+        with limit(3):
+            oracle = LarkOracle(case.text, case.options)
+        with limit(5):
+            verdicts = {text: oracle.accepts(text) for text in texts}
+    except Slow:
+        return "lark is slow"
+    except Exception:
+        assert refusal is not None, "lark refuses the grammar"
+        return "refused"
+    if refusal is not None:
+        assert not any(verdicts.values()), "unsatisfiable, but lark parses some text"
+        return "unsatisfiable"
+    for text, verdict in verdicts.items():
+        assert verdict is None or accepts(compiled["bytes"], text) == verdict, (text, verdict)
+    for name, vocab in VOCABULARIES.items():
+        try:
+            walk(mw.compile(mw.Lark(case.text, **case.options), vocab), rng, oracle)
+        except mw.UnsatisfiableError:
+            assert name != "bytes"
+    return "compared"
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+@pytest.mark.parametrize(
+    "count", [20, pytest.param(1500, marks=[pytest.mark.slow, pytest.mark.timeout(7200)])], ids=["few", "many"]
+)
+def test_language_is_larks(pair: tuple[str, str], count: int) -> None:
+    logging.getLogger("lark").setLevel(logging.CRITICAL)
+    length = 3 if count < 100 else 4
+    texts = ["".join(p) for n in range(length + 1) for p in product(ALPHABET, repeat=n)]
+    outcomes: Counter[str] = Counter()
+    if pair[0] == "lalr":  # most random grammars have conflicts
+        count *= 4
+    for seed in range(count):
+        rng = random.Random(f"{pair}.{seed}")
+        case = random_grammar(rng, *pair)
+        try:
+            outcomes[compared(case, rng, texts)] += 1
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}, {case.options}:\n{case.text}\n{error}") from error
+    assert outcomes["compared"] >= count // 8, outcomes
+
+
+def test_every_construct_occurs() -> None:
+    seen: Counter[str] = Counter()
+    for pair in PAIRS:
+        for seed in range(300):
+            seen.update(random_grammar(random.Random(f"{pair}.{seed}"), *pair).constructs)
+    assert {c for c in CONSTRUCTS if seen[c] < 0.02 * 300 * len(PAIRS)} == set(), seen
