@@ -13,7 +13,7 @@ KeyMachine::KeyMachine(std::shared_ptr<Automaton> automaton, uint32_t kind, bool
       any_escapes_(any_escapes), restricted_(restricted) {}
 
 bool KeyMachine::may_run_out() const {
-  constexpr uint64_t many = 1'000'000;
+  constexpr uint64_t many = 1 << 16;  // as the lowering has it: nobody types as many
   return restricted_ && !automaton_->counts().exceeds(dfa_.start(), many);
 }
 
