@@ -92,6 +92,11 @@ class Maker:
         out: dict[str, Any] = {}
         for keyword in rng.sample(self.keywords, rng.randint(1, 4)):
             out[keyword] = self._keywords[keyword](depth - 1)
+        if rng.random() < 0.1:  # rarely by chance: what others in place evaluate makes a difference
+            inner = {rng.choice(["properties", "patternProperties", "prefixItems"]) for _ in range(2)}
+            parts = [{k: self._keywords[k](depth - 1)} for k in sorted(inner)]
+            out[rng.choice(["allOf", "anyOf"])] = parts
+            out[rng.choice(["unevaluatedProperties", "unevaluatedItems"])] = self.schema(0)
         if "then" in out or "else" in out:
             out.setdefault("if", self.schema(depth - 1))
         if ("minContains" in out or "maxContains" in out) and "contains" not in out:

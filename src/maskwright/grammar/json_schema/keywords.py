@@ -83,7 +83,7 @@ def conclude(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
             group = groups[0]
             if group.kind != "all":
                 scan.unions[i] = group
-            elif len(group.branches) == 1:
+            elif len(group.branches) == 1 and group.branches[0] not in scan.synthetics:  # which evaluate nothing
                 scan.aliases[i] = () if group.branches[0] == -2 else group.branches
     if "enum" in schema or "const" in schema:
         at.suspect_values(scan, i, schema, asserted)
