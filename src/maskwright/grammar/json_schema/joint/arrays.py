@@ -281,9 +281,11 @@ class ArrayFrame:
     def _clause_check(self, number: int, clauses: frozenset[Clause]) -> Callable[[Truth], bool]:
         own = [clause for n, clause in clauses if n == number]
 
+        listed = self._checks.get(number)
+
         def check(truth: Truth) -> bool:
             annotated = set(reached(self.engine.nodes, number, truth)) | {number}
-            return all(clause & annotated for clause in own)
+            return all(clause & annotated for clause in own) and (listed is None or listed(truth))
 
         return check
 
