@@ -314,7 +314,24 @@ class ArrayFrame:
         self._distance.clear()
         if not self.possible:
             return set()
+        if self.unique:
+            self._refuse_debts()
         return {v for state in self._explore() if (v := self.final(state)) is not None}
+
+    def _refuse_debts(self) -> None:
+        """Refuses items that must differ where, after some, others may still be due: their closing costs are not known.
+
+        Raises:
+            SchemaError: there is such a state.
+        """
+        live = self.distances(None)
+        if self.may or any(live.get(after) for state in live for _, after in self._successors(state)):
+            number = next(n for n in self.closure if self.engine.nodes[n].unique)
+            raise SchemaError(
+                "uniqueItems is not supported beside contains or conditions that ask for further items",
+                location=self.engine.where((number,), "uniqueItems"),
+                hint="Leave it out and check the value afterwards",
+            )
 
     def distances(self, goal: Goal) -> dict[State, int]:
         """By live state, the number of items until the array may end."""
