@@ -82,6 +82,11 @@ class Budget:
                 hint="Raise CompileLimits.seconds, or write a smaller constraint",
             )
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the scan is over: from then on no limit may fire."""
+        return self._deadline == math.inf
+
     def close(self) -> None:
         """Stops the clock: what is looked at again when nodes are lowered was allowed by the scan."""
         self._cancel = None

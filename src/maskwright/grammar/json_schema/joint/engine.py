@@ -64,6 +64,11 @@ class Engine:
         known = [n for n in ids if 0 <= n < FIRST_CONSTANT]
         return self._scan.where(known[0], *tokens) if known else ""
 
+    @property
+    def is_lowering(self) -> bool:
+        """Whether the scan is over: searches may then be long, but must not be refused."""
+        return self._scan.budget.is_closed
+
     def frames(self, must: Ids, may: Ids) -> tuple[ObjectFrame, ArrayFrame]:
         """The objects and the arrays of a question."""
         question = (must, may)

@@ -146,7 +146,7 @@ class ObjectFrame(ObjectStates):
             yield COUNTING, 0, state._replace(members=min(state.members + 1, self._cap), used=used)
 
     def _check(self, states: set[State]) -> None:
-        if len(states) > MOST_STATES:
+        if len(states) > MOST_STATES and not self.engine.is_lowering:
             raise LimitError(
                 f"Members that several schemas are about can come to more than {MOST_STATES} different states",
                 location=self.engine.where(self.must or self.may),
