@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from maskwright._forks import install as _install_fork_hook
 from maskwright.errors import (
     ConstraintError,
     GenerationError,
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from maskwright.vocabulary import Vocabulary
 
 __version__ = "0.1.0"
+
+_install_fork_hook()
 
 __all__ = [
     # generation
