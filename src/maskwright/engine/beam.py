@@ -62,7 +62,7 @@ class Beam:
             ("width", _is_whole(self.width) and self.width >= 1, "a whole number, at least 1"),
             ("length_penalty", self.length_penalty in ("none", "power", "gnmt"), "'none', 'power' or 'gnmt'"),
             ("alpha", math.isfinite(self.alpha), "a finite number"),
-            ("early_stopping", self.early_stopping == "never" or _is_flag(self.early_stopping), "True, False or 'never'"),
+            ("early_stopping", _is_flag(self.early_stopping) or self.early_stopping == "never", _WHEN),
             (
                 "groups",
                 whole and self.groups >= 1 and self.width % self.groups == 0,
@@ -130,6 +130,9 @@ class Contrastive:
 
 
 Search = Beam | Contrastive
+
+
+_WHEN = "True, False or 'never'"
 
 
 def _is_whole(value: object) -> bool:
