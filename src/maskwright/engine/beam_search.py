@@ -239,10 +239,19 @@ class BeamSearch:
 
     def found(self) -> list[Found]:
         """The outputs, the best first; where the search was cancelled before it had any, what it had of one."""
-        ended = {tuple(draw.token for draw in one.draws()): one for group in self.groups for one in group.ended}
-        if not ended and self.cancelled:
+        kept = [one for group in self.groups for one in self._kept(group)]
+        if not kept and self.cancelled:
             return self._best(self.running)[:1]
-        return self._best(list(ended.values()))[: self.beam.width]
+        once = {tuple(draw.token for draw in one.draws()): one for one in kept}
+        return self._best(list(once.values()))
+
+    def _kept(self, group: _Group) -> list[Hypothesis]:
+        """The best outputs of a group, as many as it is wide; of texts all ways in which they were found."""
+        best = [each.hypothesis for each in self._best(group.ended)[: self._width]]
+        if self.beam.dedupe is None:
+            return best
+        texts = {one.spelled for one in best}
+        return [one for one in group.ended if one.spelled in texts]
 
     def _best(self, ended: Sequence[Hypothesis]) -> list[Found]:
         """Outputs with their scores, best first; of texts that were found in several ways the best one."""
