@@ -1,6 +1,5 @@
 """Beam search against brute force, with mutants that the checks must catch (R36-R40 of the engine)."""
 
-import json
 import math
 import random
 from collections import Counter
@@ -12,7 +11,7 @@ import torch
 
 import maskwright as mw
 from engine.beam_oracles import Language, beam_search, by_text
-from engine.models import EOS, STOP, TOKENS, ToyModel, tiny_llama
+from engine.models import EOS, STOP, ToyModel, tiny_llama
 from maskwright.engine import beam_search as searching
 from maskwright.engine.beam import Beam
 from maskwright.engine.beam_search import BeamSearch, run_beams
