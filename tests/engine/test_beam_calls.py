@@ -157,6 +157,7 @@ def test_outputs_without_a_step() -> None:
         ({"width": True}, "width is True"),
         ({"width": 3, "length_penalty": "mean"}, "'none', 'power' or 'gnmt'"),
         ({"width": 3, "alpha": math.nan}, "alpha is nan"),
+        ({"width": 3, "alpha": 1000.0}, "alpha is 1000.0"),
         ({"width": 3, "early_stopping": "always"}, "early_stopping is 'always'"),
         ({"width": 3, "early_stopping": 1}, "early_stopping is 1"),
         ({"width": 3, "groups": 2}, "divides the width 3"),

@@ -61,7 +61,7 @@ class Beam:
         for name, good, want in (
             ("width", _is_whole(self.width) and self.width >= 1, "a whole number, at least 1"),
             ("length_penalty", self.length_penalty in ("none", "power", "gnmt"), "'none', 'power' or 'gnmt'"),
-            ("alpha", math.isfinite(self.alpha), "a finite number"),
+            ("alpha", abs(self.alpha) <= _STEEPEST, f"between {-_STEEPEST} and {_STEEPEST}"),
             ("early_stopping", _is_flag(self.early_stopping) or self.early_stopping == "never", _WHEN),
             (
                 "groups",
@@ -132,6 +132,7 @@ class Contrastive:
 Search = Beam | Contrastive
 
 
+_STEEPEST = 10.0  # lengths to this power are still numbers
 _WHEN = "True, False or 'never'"
 
 
