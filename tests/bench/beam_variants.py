@@ -14,9 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import pytest
-from engine import test_beam as tests
 
 import maskwright as mw
+from engine import test_beam as tests
 from maskwright.engine.beam import Beam
 
 
