@@ -376,6 +376,32 @@ def test_R39_a_fork_costs_the_same_at_any_length() -> None:
     assert all(calls == (1,) * len(calls) and len(calls) <= 4 for calls in model.calls[1:])
 
 
+class Failing(Counting):
+    def fill_mask(self, *arguments: Any) -> None:
+        self._counts["fill"] += 1
+        if self._counts["fill"] > 20:
+            raise mw.MaskwrightError("a predicate said no")
+        self._guide.fill_mask(*arguments)
+
+    def fork(self) -> "Failing":
+        return Failing(self._guide.fork(), self._counts)
+
+
+def test_R39_masks_that_fail_end_their_own_search_alone() -> None:
+    model = ToyModel(0)
+    grammar = mw.compile(mw.Regex("[a-f]{9}"), model.vocabulary)
+    bad = CountingGrammar(grammar, Counter())
+    bad.matcher = lambda: Failing(grammar.matcher(), bad._counts)  # type: ignore[method-assign]
+    requests = [Request((1, 2), each, Stream(0), 12) for each in (grammar, bad, grammar)]
+    searches = [BeamSearch(model, each, mw.Beam(4), Sampling(0.0), 0.0) for each in requests]
+    run_beams(model, searches, lambda: False)
+    assert "failed: a predicate said no" in str(searches[1].error)
+    first, _, last = ([one.hypothesis.logprob for one in search.found()] for search in searches)
+    assert searches[0].error is searches[2].error is None
+    assert first == last
+    assert len(first) == 4
+
+
 # --- R40: diverse groups
 
 

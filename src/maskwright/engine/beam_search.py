@@ -22,7 +22,7 @@ from maskwright.engine.decode import bitmask, checked_row
 from maskwright.engine.draw import Draw, mask_logits, why_not
 from maskwright.engine.penalties import add_bias
 from maskwright.engine.truncation import log_mass
-from maskwright.errors import GenerationError
+from maskwright.errors import GenerationError, MaskwrightError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -148,6 +148,16 @@ class BeamSearch:
     def running(self) -> list[Hypothesis]:
         """The hypotheses that go on, group by group: the order of the rows of logits that `step` takes."""
         return [each for group in self.groups for each in group.running]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has neither hypotheses nor outputs."""
+        return not any(group.running or group.ended for group in self.groups)
+
+    @property
+    def length(self) -> int:
+        """How many tokens the longest hypothesis has."""
+        return max((one.length for one in self.running), default=0)
 
     def fail(self, error: GenerationError) -> None:
         """Ends the search with an error."""
@@ -337,9 +347,12 @@ def _step(searches: Sequence[BeamSearch], logits: Tensor) -> list[tuple[int, int
     for search in searches:
         rows = slice(begin, begin + len(search.running))
         broken = next((at for at in range(rows.start, rows.stop) if not usable[at]), None)
-        if broken is None:
-            moves += [(begin + which, token) for which, token in search.step(scores[rows], kept[rows])]
-        if broken is not None or not any(group.running or group.ended for group in search.groups):
+        try:
+            if broken is None:
+                moves += [(begin + which, token) for which, token in search.step(scores[rows], kept[rows])]
+        except MaskwrightError as error:
+            search.fail(GenerationError(f"the masks after token {search.length} failed: {error}"))
+        if search.error is None and (broken is not None or search.is_empty):
             at = rows.start if broken is None else broken
             search.fail(why_not(logits[at], free[at], None if allowed is None else allowed[at]))
         begin = rows.stop
