@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
 from maskwright.engine.batch import decoder_for, run_groups
-from maskwright.engine.beam import Search
+from maskwright.engine.beam import Beam, Contrastive, Search
 from maskwright.engine.outcome import Outcome, outcome
 from maskwright.engine.progress import Progress
 from maskwright.engine.request import Grammar, Processor
@@ -202,7 +202,7 @@ def stream(
     how = rules(**options)
     if how.n != 1:
         raise ValueError(f"n is {how.n}; stream gives one output")
-    if how.strategy is not None:
+    if isinstance(how.strategy, Beam | Contrastive):
         raise ValueError("a search knows its output at the end only: call generate, or leave strategy out")
     requests = build_requests(model, [prompt], [compile_for(model, constraint, how.thinking)], how)
     progress = Progress(requests[0].constraint, partial_strings)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from maskwright.engine.beam import Beam, Contrastive
 from maskwright.engine.decode import Decoder
 from maskwright.engine.drafts import drafter_for
 from maskwright.engine.outcome import Outcome, outcome
@@ -34,7 +35,7 @@ def run_groups(model: LanguageModel, requests: Sequence[Request], how: Rules, re
     Returns:
         Per prompt its ``n`` outcomes; those of a beam, best first, can be fewer.
     """
-    if how.strategy is not None:
+    if isinstance(how.strategy, Beam | Contrastive):
         return run_searches(model, requests, how, retries)
     outcomes = run_requests(model, requests, how, retries)
     return [outcomes[at : at + how.n] for at in range(0, len(outcomes), how.n)]

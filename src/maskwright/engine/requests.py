@@ -298,7 +298,7 @@ def build_requests(
             min_tokens=how.min_tokens,
             processor=how.processor,
         )
-        samples = how.n if how.strategy is None else 1
+        samples = 1 if isinstance(how.strategy, Beam | Contrastive) else how.n
         requests += [replace(one, stream=Stream(derive(seed, sample), index)) for sample in range(samples)]
     return requests
 

@@ -48,11 +48,12 @@ def run_searches(
             f"retries is {retries}, but a search finds the same outputs again: leave it out, and look at the "
             ".result.alternatives of the error"
         )
-    assert how.strategy is not None
-    manifest = {**environment(model, how.sampling), "strategy": as_dict(how.strategy)}
-    if isinstance(how.strategy, Contrastive):
-        return [[out] for out in _contrastive(model, requests, how, how.strategy, manifest)]
-    return _beams(model, requests, how, how.strategy, manifest)
+    strategy = how.strategy
+    assert isinstance(strategy, Beam | Contrastive)
+    manifest = {**environment(model, how.sampling), "strategy": as_dict(strategy)}
+    if isinstance(strategy, Contrastive):
+        return [[out] for out in _contrastive(model, requests, how, strategy, manifest)]
+    return _beams(model, requests, how, strategy, manifest)
 
 
 def _beams(
