@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from maskwright.engine.sampling import Sampling
+from maskwright.engine.sampling import Sampling, _check
 
 __all__ = ["Beam", "Contrastive", "Search", "as_dict", "check_search"]
 
@@ -142,11 +141,6 @@ def _is_whole(value: object) -> bool:
 
 def _is_flag(value: object) -> bool:
     return isinstance(value, bool)
-
-
-def _check(name: str, value: object, good: bool, want: str) -> None:
-    if not good:
-        raise ValueError(f"{name} is {value!r}; it must be {want}")
 
 
 def check_search(strategy: Search, *, sampling: Sampling | None, n: int, **others: Any) -> None:

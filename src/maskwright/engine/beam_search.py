@@ -21,7 +21,7 @@ from maskwright.engine.beam import Beam
 from maskwright.engine.decode import bitmask, checked_row
 from maskwright.engine.draw import Draw, mask_logits, why_not
 from maskwright.engine.penalties import add_bias
-from maskwright.engine.truncation import log_mass
+from maskwright.engine.truncation import greatest, log_mass
 from maskwright.errors import GenerationError, MaskwrightError
 
 if TYPE_CHECKING:
@@ -290,11 +290,7 @@ def _ranked(scores: Tensor, count: int, chosen: Counter[int], diversity: float) 
         shown = scores.clone()
         times = torch.tensor(list(chosen.values()), dtype=scores.dtype, device=scores.device)
         shown[:, list(chosen)] -= diversity * times
-    flat = shown.flatten()
-    least = flat.topk(min(count, len(flat))).values[-1]
-    # All that equal the last one stay for now: topk takes any of them.
-    index = ((flat >= least) & (flat > -math.inf)).nonzero().squeeze(-1)
-    index = index[flat[index].sort(descending=True, stable=True).indices[:count]]
+    index = greatest(shown.flatten(), count)
     width = scores.shape[-1]
     pairs = zip(index.tolist(), scores.flatten()[index].tolist(), strict=True)
     return [_Way(at // width, at % width, logprob) for at, logprob in pairs]

@@ -15,7 +15,7 @@ from torch.nn import functional
 from maskwright.engine.decode import bitmask
 from maskwright.engine.draw import Draw, mask_logits, why_not
 from maskwright.engine.penalties import add_bias
-from maskwright.engine.truncation import log_mass
+from maskwright.engine.truncation import greatest, log_mass
 from maskwright.errors import GenerationError
 
 if TYPE_CHECKING:
@@ -117,9 +117,7 @@ def _candidates(rows: Sequence[Row], logits: Tensor, k: int, sampling: Sampling)
     kept: list[float] = (log_mass(masked) - mass).tolist()
     for at, row in enumerate(rows):
         line, total = masked[at], float(mass[at])
-        least = line.topk(min(k, len(line))).values[-1]
-        ids = ((line >= least) & (line > -math.inf)).nonzero().squeeze(-1)
-        ids = ids[line[ids].sort(descending=True, stable=True).indices[:k]]
+        ids = greatest(line, k)
         usable = math.isfinite(total) and len(ids) > 0
         if not usable:
             row.fail(why_not(logits[at], free[at], None if allowed is None else allowed[at]))
