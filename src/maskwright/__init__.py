@@ -25,6 +25,7 @@ from maskwright.errors import (
 if TYPE_CHECKING:
     from maskwright.compilation import acompile, compile_many
     from maskwright.compiler import CompiledGrammar, compile
+    from maskwright.engine.beam import Beam, Contrastive
     from maskwright.engine.load import load_model
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.result import Chunk, Result
@@ -70,6 +71,8 @@ __all__ = [
     "Result",
     "Chunk",
     "Sampling",
+    "Beam",
+    "Contrastive",
     # models
     "load_model",
     "TransformersModel",
@@ -129,6 +132,8 @@ _LAZY = {
     "Result": "engine.result",
     "Chunk": "engine.result",
     "Sampling": "engine.sampling",
+    "Beam": "engine.beam",
+    "Contrastive": "engine.beam",
     "load_model": "engine.load",
     "TransformersModel": "engine.transformers_model",
     "LanguageModel": "engine.model",

@@ -11,7 +11,8 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
-from maskwright.engine.batch import decoder_for, run_requests
+from maskwright.engine.batch import decoder_for, run_groups
+from maskwright.engine.beam import Beam, Contrastive, Search
 from maskwright.engine.outcome import Outcome, outcome
 from maskwright.engine.progress import Progress
 from maskwright.engine.request import Grammar, Processor
@@ -61,7 +62,7 @@ class Options(TypedDict, total=False):
     """What every generating function takes by keyword; see :func:`generate`."""
 
     sampling: Sampling | None
-    strategy: Literal["sample", "greedy"] | None
+    strategy: Literal["sample", "greedy"] | Search | None
     n: int
     max_tokens: int | None
     stop: Stop
@@ -93,8 +94,9 @@ def generate(
         **options: by keyword:
 
             - ``sampling``: how tokens are drawn. Greedy unless this, ``seed`` or ``strategy="sample"`` is given.
-            - ``strategy``: ``"greedy"`` or ``"sample"``, where the other arguments should not decide it.
-            - ``n``: outputs per prompt, 1 by default.
+            - ``strategy``: ``"greedy"`` or ``"sample"``, where the other arguments should not decide it; or a search:
+              ``Beam(width, ...)`` or ``Contrastive(k, alpha)``.
+            - ``n``: outputs per prompt, 1 by default; of a beam, the best ones.
             - ``max_tokens``: the most tokens of an output, EOS included; by default 512 or what the context leaves.
               With a constraint every output is complete within it, or the call raises before any forward.
             - ``stop``: a string or the id of a token, or some, that end an output; with a constraint, only where what
@@ -115,7 +117,8 @@ def generate(
             - ``drafts``: False gives every token a decode step of its own. The output is the same.
 
     Returns:
-        A :class:`Result` for one prompt; a list for a list; a list of ``n`` in its place where ``n > 1``.
+        A :class:`Result` for one prompt; a list for a list; a list of ``n`` in its place where ``n > 1`` (of fewer,
+        where a beam finds no more).
 
     Raises:
         ConstraintError: the constraint cannot be enforced.
@@ -124,21 +127,22 @@ def generate(
         ValueError: a parameter out of range.
         TypeError: a parameter of a wrong type.
     """
-    how, one, outcomes = _outcomes(model, prompt, constraint, options)
+    how, one, groups = _outcomes(model, prompt, constraint, options)
+    outcomes = [out for group in groups for out in group]
     for out in outcomes:
         if out.error is not None:
             raise _with_results(out.error, out, outcomes)
-    return _shaped([out.result for out in outcomes], one, how.n)
+    return _shaped([[out.result for out in group] for group in groups], one, how.n)
 
 
 def _outcomes(
     model: LanguageModel, prompt: Any, constraint: Any, options: Options, retries: int = 0
-) -> tuple[Rules, bool, list[Outcome]]:
-    """Runs a call; also tells its rules and whether it had one prompt."""
+) -> tuple[Rules, bool, list[list[Outcome]]]:
+    """Runs a call: the outcomes of each prompt; also tells its rules and whether it had one prompt."""
     how, one = rules(**options), is_one_prompt(prompt)
     prompts = cast("Sequence[Prompt]", [prompt] if one else prompt)
     requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts), how.thinking), how)
-    return how, one, run_requests(model, requests, how, retries)
+    return how, one, run_groups(model, requests, how, retries)
 
 
 def _compiled(
@@ -154,12 +158,11 @@ def _compiled(
     return [compile_for(model, each, thinking) for each in constraint]
 
 
-def _shaped(items: list[T], one: bool, n: int) -> T | list[T] | list[list[T]]:
+def _shaped(groups: list[list[T]], one: bool, n: int) -> T | list[T] | list[list[T]]:
     """One item for one prompt, a list for a list; ``n > 1`` adds a level."""
-    if n == 1:
-        return items[0] if one else items
-    groups = [items[at : at + n] for at in range(0, len(items), n)]
-    return groups[0] if one else groups
+    if n > 1:
+        return groups[0] if one else groups
+    return groups[0][0] if one else [group[0] for group in groups]
 
 
 def _with_results(error: GenerationError, failed: Outcome, outcomes: Sequence[Outcome]) -> GenerationError:
@@ -199,6 +202,8 @@ def stream(
     how = rules(**options)
     if how.n != 1:
         raise ValueError(f"n is {how.n}; stream gives one output")
+    if isinstance(how.strategy, Beam | Contrastive):
+        raise ValueError("a search knows its output at the end only: call generate, or leave strategy out")
     requests = build_requests(model, [prompt], [compile_for(model, constraint, how.thinking)], how)
     progress = Progress(requests[0].constraint, partial_strings)
     return _chunks(model, decoder_for(model, requests, how, how.sampling), how, progress)
@@ -341,7 +346,8 @@ def _each(made: Any, convert: Callable[[str], Any]) -> Any:
 
 def _values(model: LanguageModel, prompt: Any, constraint: Constraint, options: Options, retries: int = 0) -> Any:
     """The values of all outputs, in the shape of the results; raises the first failure once all are through."""
-    how, one, outcomes = _outcomes(model, prompt, constraint, options, retries)
+    how, one, groups = _outcomes(model, prompt, constraint, options, retries)
+    outcomes = [out for group in groups for out in group]
     for at, out in enumerate(outcomes):
         if out.error is not None:
             raise _with_results(out.error, out, outcomes)
@@ -354,7 +360,7 @@ def _values(model: LanguageModel, prompt: Any, constraint: Constraint, options: 
                 hint="The text is in .result; retries= draws again" if out.refusal is not None else None,
             )
             raise _with_results(error, out, outcomes) from out.refusal
-    return _shaped([out.result.value for out in outcomes], one, how.n)
+    return _shaped([[out.result.value for out in group] for group in groups], one, how.n)
 
 
 async def agenerate(

@@ -55,6 +55,9 @@ class LlamaCache:
         if list(rows) == list(range(len(self.held))):
             return
         twin = self.fork(rows)
+        if len(rows) == len(self.held):  # beams that reorder: the room behind the rows is kept
+            self.data[:, :, : len(rows), :, : twin.data.shape[4]] = twin.data
+            twin.data = self.data
         self.held, self.data, self.holds, self.cached_tokens = twin.held, twin.data, twin.holds, twin.cached_tokens
 
     def truncate(self, lengths: Sequence[int]) -> None:

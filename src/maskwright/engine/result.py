@@ -76,6 +76,8 @@ class Result:
         warnings: what could not be done as asked (``min_tokens`` beyond the longest output, say).
         regions: the captured parts of the output by name, with ``thinking=`` the ``thinking`` and the ``answer``.
         trace: what is known of each token, and where in the text it is; for `fields`.
+        score: of a beam search, what it orders outputs by: log-probability over length penalty; None elsewhere.
+        alternatives: of the best output of a beam search all others that it found, best first.
     """
 
     text: str
@@ -91,6 +93,8 @@ class Result:
     warnings: tuple[str, ...] = ()
     regions: Mapping[str, Region] = field(default_factory=dict)
     trace: tuple[tuple[Draw, ...], Offsets] = field(default=((), Offsets()), repr=False)
+    score: float | None = None
+    alternatives: tuple[Result, ...] = field(default=(), repr=False)
 
     @property
     def fields(self) -> dict[str, Field]:

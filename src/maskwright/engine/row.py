@@ -322,6 +322,22 @@ class Row:
             return others, False, False
         return mask | self._stop_bits, True, not others.any()
 
+    def place(self, guide: Guide | None, left: int) -> tuple[Words | None, bool, bool]:
+        """For searches, which hold many guides: a place with so many tokens left.
+
+        Returns:
+            The mask, None for anything; whether the output may end there; whether it has ended before it, as nothing
+            can follow.
+        """
+        if guide is None:
+            may_end = self.request.max_tokens - left >= self.request.min_tokens
+            return None if may_end else ~(self._eos | self._stop_bits), may_end, left == 0
+        mask, may_end, ends = self._mask_of(guide, left)
+        free = np.zeros_like(mask)
+        if ends:
+            guide.fill_mask(free)
+        return mask, may_end, ends and not bool((free & ~self._eos).any())
+
     def _prepare_free(self, left: int) -> None:
         if left == 0:
             self.end("length")
