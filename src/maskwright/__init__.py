@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.result import Chunk, Result
     from maskwright.engine.sampling import Sampling
+    from maskwright.engine.serve import Engine
     from maskwright.engine.transformers_model import TransformersModel
     from maskwright.explanation import Explanation, explain
     from maskwright.generation import (
@@ -64,6 +65,7 @@ __all__ = [
     "stream",
     "agenerate",
     "astream",
+    "Engine",
     "Result",
     "Chunk",
     "Sampling",
@@ -126,6 +128,7 @@ _LAZY = {
     "Result": "engine.result",
     "Chunk": "engine.result",
     "Sampling": "engine.sampling",
+    "Engine": "engine.serve",
     "load_model": "engine.load",
     "TransformersModel": "engine.transformers_model",
     "LanguageModel": "engine.model",

@@ -5,12 +5,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from maskwright.engine.partial import PartialJson
+from maskwright.engine.result import Chunk
 
 if TYPE_CHECKING:
     from maskwright.engine.request import Grammar
     from maskwright.engine.result import Result
+    from maskwright.engine.row import Row
 
-__all__ = ["Progress"]
+__all__ = ["Chunker", "Progress"]
+
+
+class Chunker:
+    """Cuts the output of a row into chunks as it grows.
+
+    Args:
+        row: the row.
+        partial_strings: as in `PartialJson`.
+    """
+
+    def __init__(self, row: Row, partial_strings: bool) -> None:
+        self._row = row
+        self._progress = Progress(row.request.constraint, partial_strings)
+        self._sent = 0
+
+    def take(self) -> Chunk | None:
+        """What a step added that nothing can take back; None for nothing."""
+        row = self._row
+        text, count = row.text.take() if row.running else ("", 0)
+        if not count:
+            return None
+        chunk = Chunk(text, row.tokens[self._sent : self._sent + count], *self._progress.push(text))
+        self._sent += count
+        return chunk
+
+    def last(self, result: Result) -> Chunk:
+        """What is left of an ended row."""
+        text, _ = self._row.text.take_rest(result.text)
+        return Chunk(text, self._row.tokens[self._sent :], *self._progress.finish(text, result), result)
 
 
 class Progress:
