@@ -48,7 +48,7 @@ RULES = [
     mw.Sampling(1.1, logit_bias={97: 2.0}),
     mw.Sampling(lazy_mask=True),
 ]
-PATTERNS = [r"[a-f]{3,9}", r"(\d{1,3}, ){2}\d{1,3}", r"(yes|yes sir|no)", r"\{\"n\": \d{1,9}\}", "x*", "[é€]{2,5}!", None]
+PATTERNS = [r"[a-f]{3,9}", r"(\d{1,3}, ){2}\d{1,3}", "(yes|yes sir|no)", r"\{\"n\": \d{1,9}\}", "x*", "[é€]{2,5}", None]
 
 
 def asked(at: int) -> tuple[str, Any, dict[str, Any]]:
