@@ -200,7 +200,7 @@ def stream(
 
 def _chunks(model: LanguageModel, decoder: Decoder, how: Rules, partial_strings: bool) -> Iterator[Chunk]:
     (row,) = decoder.rows
-    chunker = Chunker(row, partial_strings)
+    chunker = Chunker(row, partial_strings, how.thinking is not None)
     for _ in decoder.steps():
         chunk = chunker.take()
         if chunk is not None:

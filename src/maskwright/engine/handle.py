@@ -54,7 +54,7 @@ class Handle:
         self._future: Future[Result] = Future()
         self._future.set_running_or_notify_cancel()  # cancelling is for cancel() alone
         self._changed = threading.Condition()
-        self._chunker = Chunker(row, partial_strings)
+        self._chunker = Chunker(row, partial_strings, how.thinking is not None)
         self._streamed = False
         self._chunks: list[Chunk] = []
         self._listeners: list[Callable[[], None]] = []
