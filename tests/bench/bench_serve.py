@@ -65,10 +65,12 @@ def compare(model: Any, asked: list[Any], options: argparse.Namespace) -> tuple[
     results, wall_all, cpu_all = timed(lambda: together(model, asked, options))
     same = sum(one.tokens == other.tokens for one, other in zip(solos, results, strict=True))
     first = [result.stats.first_token_seconds or 0.0 for result in results]
+    masks = sum(result.stats.mask_seconds for result in results)
     print(
         f"{sum(len(result.tokens) for result in solos)} tokens; one after the other {wall:.2f} s ({cpu:.2f} CPU), "
         f"together {wall_all:.2f} s ({cpu_all:.2f} CPU): {wall / wall_all:.2f}x ({cpu / cpu_all:.2f}x of CPU); "
-        f"{same} of {COUNT} token-identical; first token after {statistics.median(first):.2f} s (median)",
+        f"{same} of {COUNT} token-identical; masks {masks / wall_all:.1%} of the time together; "
+        f"first token after {statistics.median(first):.2f} s (median)",
         flush=True,
     )
     return wall / wall_all, cpu / cpu_all

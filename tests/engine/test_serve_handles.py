@@ -238,3 +238,23 @@ def test_what_is_refused_is_refused_at_once() -> None:
     for named, match in (({"max_rows": 0}, "max_rows is 0"), ({"token_budget": 3}, "at least max_rows, which is 32")):
         with pytest.raises(ValueError, match=match):
             mw.Engine(model, **named)
+
+
+def test_R26_a_request_is_compiled_and_has_its_first_mask_while_a_forward_runs() -> None:
+    running, go = threading.Event(), threading.Event()
+
+    class Slow(JoiningToy):
+        def forward(self, tokens: Any, cache: Any) -> torch.Tensor:
+            running.set()
+            assert go.wait(60)
+            return super().forward(tokens, cache)
+
+    with mw.Engine(Slow()) as engine:
+        first = engine.submit("p", seed=1, max_tokens=3)
+        assert running.wait(60)
+        second = engine.submit("q", mw.Regex("[a-c]{4}"), seed=1)
+        assert second._row.mask is not None
+        assert not go.is_set()
+        go.set()
+        assert len(first.result(60).tokens) == 3
+        assert second.result(60).valid
