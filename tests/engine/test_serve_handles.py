@@ -165,6 +165,25 @@ def test_async_generation_and_streams_beside_each_other() -> None:
     asyncio.run(asyncio.wait_for(main(), 120))
 
 
+def test_a_step_that_is_cut_off_ends_its_outputs_and_tells() -> None:
+    model = JoiningToy()
+    engine = mw.Engine(model)
+    handle = engine.submit("p", seed=1, max_tokens=40)
+    engine.step()
+    with pytest.MonkeyPatch.context() as patch:
+
+        def interrupted(*_: Any) -> Any:
+            raise KeyboardInterrupt
+
+        patch.setattr(model, "forward", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            handle.result()
+    with pytest.raises(mw.GenerationError, match="KeyboardInterrupt"):
+        handle.result()
+    assert engine.rows == engine.cached_tokens == 0
+    assert engine.submit("p", seed=1, max_tokens=4).result().tokens
+
+
 def test_requests_from_many_threads() -> None:
     model = JoiningToy()
     solos = [mw.generate(model, f"p{at}", mw.Regex("[a-z]{5,20}"), seed=at) for at in range(12)]
@@ -229,6 +248,8 @@ def test_what_is_refused_is_refused_at_once() -> None:
         (ValueError, "n is 2", "p", {"n": 2, "seed": 1, "max_tokens": 3}),
         (TypeError, "one prompt at a time", ["p", "q"], {}),
         (TypeError, "unexpected keyword", "p", {"temprature": 1}),
+        (TypeError, "samples or is greedy", "p", {"strategy": object()}),
+        (TypeError, "no lookahead", "p", {"lookahead": "exact"}),
     ):
         with pytest.raises(error, match=match):
             engine.submit(prompt, options.pop("constraint", None), **options)  # type: ignore[arg-type,call-overload]

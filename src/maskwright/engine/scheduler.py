@@ -95,7 +95,7 @@ class _Lane:
 
 
 class Scheduler:
-    """Rows of any number of requests, step by step; not thread-safe.
+    """Rows of any number of requests, step by step; not thread-safe, but for its counters.
 
     Args:
         model: the language model.
@@ -127,7 +127,8 @@ class Scheduler:
     @property
     def cached_tokens(self) -> int:
         """Tokens whose keys and values are held for these rows."""
-        caches = [lane.cache for lane in self._lanes] + ([self._partial.cache] if self._partial else [])
+        partial = self._partial
+        caches = [lane.cache for lane in self._lanes] + ([partial.cache] if partial else [])
         return sum(sum(cache.lengths) for cache in caches)
 
     def add(self, job: Job) -> None:
@@ -147,7 +148,7 @@ class Scheduler:
                 job.moved()
         return bool(self._waiting or self._partial or self._lanes)
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         """Ends all jobs with an error."""
         self._fail(self._clear(), error)
 
@@ -165,9 +166,10 @@ class Scheduler:
     # --- rows
 
     def _started(self) -> Iterator[Job]:
+        partial = self._partial
         for lane in self._lanes:
             yield from lane.jobs
-        for prompt in self._partial.prompts if self._partial else []:
+        for prompt in partial.prompts if partial else []:
             yield from prompt.jobs
 
     def _decode(self, lane: _Lane) -> int:
@@ -320,18 +322,18 @@ class Scheduler:
 
     # --- failures
 
-    def _fail(self, jobs: Sequence[Job], error: Exception) -> None:
+    def _fail(self, jobs: Sequence[Job], error: BaseException) -> None:
         self._fail_rows([job.row for job in jobs], error)
         for job in jobs:
             job.moved()
 
-    def _fail_rows(self, rows: Sequence[Row], error: Exception) -> None:
+    def _fail_rows(self, rows: Sequence[Row], error: BaseException) -> None:
         for row in rows:
             if row.error is None:
                 row.fail(_of_model(error))
 
 
-def _of_model(error: Exception) -> GenerationError:
+def _of_model(error: BaseException) -> GenerationError:
     wrapped = GenerationError(f"the model raised {type(error).__name__}: {error}")
     wrapped.__cause__ = error
     return wrapped

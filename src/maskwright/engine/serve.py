@@ -7,8 +7,8 @@ import operator
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -138,6 +138,7 @@ class Engine:
     def _submit(self, prompt: Prompt, constraint: Any, partial_strings: bool, options: dict[str, Any]) -> list[Handle]:
         if not is_one_prompt(prompt):
             raise TypeError("an engine takes one prompt at a time; submit each of a list")
+        _check_drawn(options)
         started, how = time.perf_counter(), rules(**options)
         compiled = compile_for(self.model, constraint, how.thinking)
         requests = build_requests(self.model, [prompt], [compiled], how)
@@ -167,7 +168,12 @@ class Engine:
         with self._stepping:
             while self._incoming:
                 self._scheduler.add(self._incoming.popleft())
-            self._busy = self._scheduler.step()
+            try:
+                self._busy = self._scheduler.step()
+            except BaseException as error:  # a step that was cut off cannot be gone on with: who waits is told
+                self._scheduler.fail(error)
+                self._busy = False
+                raise
             return self._busy or bool(self._incoming)
 
     def run(self) -> None:
@@ -237,12 +243,8 @@ class Engine:
                 self._woken = False
                 if self._closed:
                     return
-            try:
+            with suppress(Exception):  # who waits has been told, and the next may do better
                 self.step()
-            except Exception as error:  # a step must not end the thread: who waits is told
-                with self._stepping:
-                    self._scheduler.fail(error)
-                    self._busy = False
 
     def __enter__(self) -> Self:
         self.start()
@@ -261,3 +263,12 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         await asyncio.to_thread(self.close)
+
+
+def _check_drawn(options: Mapping[str, Any]) -> None:
+    """Refuses what is more than drawing one token after the other."""
+    strategy = options.get("strategy")
+    if strategy not in (None, "sample", "greedy"):
+        raise TypeError(f"strategy is {strategy!r}; an engine samples or is greedy: pass others to generate()")
+    if options.get("lookahead") is not None:
+        raise TypeError("an engine has no lookahead: pass it to generate()")
