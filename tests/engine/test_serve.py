@@ -206,6 +206,40 @@ def test_a_selection_that_needs_what_it_writes_over_is_no_selection_in_place(nat
 # --- leaving
 
 
+def test_R42_a_task_that_is_cancelled_while_its_constraint_compiles_leaves_nothing() -> None:
+    compiling, go = threading.Event(), threading.Event()
+
+    async def main(patch: pytest.MonkeyPatch) -> None:
+        from maskwright.engine import serve
+
+        whole = serve.compile_for
+
+        def slow(*arguments: Any) -> Any:
+            compiling.set()
+            assert go.wait(60)
+            return whole(*arguments)
+
+        patch.setattr(serve, "compile_for", slow)
+        made: list[Any] = []
+        inner = mw.Engine._submit
+        patch.setattr(mw.Engine, "_submit", lambda *arguments: made.append(inner(*arguments)) or made[-1])
+        async with mw.Engine(JoiningToy()) as engine:
+            task = asyncio.create_task(engine.generate("p", seed=1, max_tokens=4000))
+            await asyncio.to_thread(compiling.wait, 60)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert engine.rows == engine.waiting == 0
+            go.set()
+            while not made:
+                await asyncio.sleep(0.001)
+            engine.start()
+            assert (await made[0][0]).finish_reason == "cancelled"
+
+    with pytest.MonkeyPatch.context() as patch:
+        asyncio.run(asyncio.wait_for(main(patch), 60))
+
+
 def test_R42_cancelling_frees_keys_and_values_within_a_step(native: Any) -> None:
     native.blocks = BlockStore(block_size=2)
     gc.collect()

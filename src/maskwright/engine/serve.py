@@ -87,12 +87,9 @@ class Engine:
             ConstraintError, GenerationError, ValueError, TypeError: as :func:`maskwright.generate`.
             RuntimeError: the engine is closed.
         """
-        handles = self._submit(prompt, constraint, partial_strings, options)
-        if len(handles) != 1:
-            for handle in handles:
-                handle.cancel()
-            raise ValueError(f"n is {len(handles)}; submit asks for one output, generate() for several")
-        return handles[0]
+        _check_one(options)
+        (handle,) = self._submit(prompt, constraint, partial_strings, options)
+        return handle
 
     async def generate(
         self, prompt: Prompt, constraint: Constraint | CompiledGrammar | None = None, **options: Any
@@ -107,7 +104,7 @@ class Engine:
         Raises:
             As :meth:`submit`; GenerationError also where a row fails.
         """
-        handles = await asyncio.to_thread(self._submit, prompt, constraint, False, options)
+        handles = await self._submitted(prompt, constraint, False, options)
         try:
             results: list[Result] = [await handle for handle in handles]
         finally:
@@ -127,13 +124,25 @@ class Engine:
 
         Closing the iterator, or cancelling the task, ends the output within a step.
         """
-        handle = await asyncio.to_thread(self.submit, prompt, constraint, partial_strings=partial_strings, **options)
+        _check_one(options)
+        (handle,) = await self._submitted(prompt, constraint, partial_strings, options)
         try:
             async with aclosing(handle.__aiter__()) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
                     yield chunk
         finally:
             handle.cancel()
+
+    async def _submitted(
+        self, prompt: Prompt, constraint: Any, partial_strings: bool, options: dict[str, Any]
+    ) -> list[Handle]:
+        """Submits from a thread, as compiling may take a while; a task that is cancelled meanwhile leaves nothing."""
+        task = asyncio.ensure_future(asyncio.to_thread(self._submit, prompt, constraint, partial_strings, options))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            task.add_done_callback(_cancel_all)
+            raise
 
     def _submit(self, prompt: Prompt, constraint: Any, partial_strings: bool, options: dict[str, Any]) -> list[Handle]:
         if not is_one_prompt(prompt):
@@ -263,6 +272,17 @@ class Engine:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         await asyncio.to_thread(self.close)
+
+
+def _cancel_all(task: asyncio.Task[list[Handle]]) -> None:
+    if not task.cancelled() and task.exception() is None:
+        for handle in task.result():
+            handle.cancel()
+
+
+def _check_one(options: Mapping[str, Any]) -> None:
+    if options.get("n", 1) != 1:
+        raise ValueError(f"n is {options['n']}; this asks for one output, and Engine.generate for several")
 
 
 def _check_drawn(options: Mapping[str, Any]) -> None:
