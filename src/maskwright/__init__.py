@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.result import Chunk, Result
     from maskwright.engine.sampling import Sampling
+    from maskwright.engine.serve import Engine
     from maskwright.engine.transformers_model import TransformersModel
     from maskwright.explanation import Explanation, explain
     from maskwright.generation import (
@@ -68,6 +69,7 @@ __all__ = [
     "stream",
     "agenerate",
     "astream",
+    "Engine",
     "Result",
     "Chunk",
     "Sampling",
@@ -134,6 +136,7 @@ _LAZY = {
     "Sampling": "engine.sampling",
     "Beam": "engine.beam",
     "Contrastive": "engine.beam",
+    "Engine": "engine.serve",
     "load_model": "engine.load",
     "TransformersModel": "engine.transformers_model",
     "LanguageModel": "engine.model",

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
 from maskwright.engine.batch import decoder_for, run_groups
 from maskwright.engine.beam import Beam, Contrastive, Search
-from maskwright.engine.outcome import Outcome, outcome
-from maskwright.engine.progress import Progress
+from maskwright.engine.outcome import Outcome, outcome, with_results
+from maskwright.engine.progress import Chunker
 from maskwright.engine.request import Grammar, Processor
 from maskwright.engine.requests import (
     Prefix,
@@ -131,7 +131,7 @@ def generate(
     outcomes = [out for group in groups for out in group]
     for out in outcomes:
         if out.error is not None:
-            raise _with_results(out.error, out, outcomes)
+            raise with_results(out.error, out, outcomes)
     return _shaped([[out.result for out in group] for group in groups], one, how.n)
 
 
@@ -163,11 +163,6 @@ def _shaped(groups: list[list[T]], one: bool, n: int) -> T | list[T] | list[list
     if n > 1:
         return groups[0] if one else groups
     return groups[0][0] if one else [group[0] for group in groups]
-
-
-def _with_results(error: GenerationError, failed: Outcome, outcomes: Sequence[Outcome]) -> GenerationError:
-    error.result, error.results = failed.result, tuple(out.result for out in outcomes)
-    return error
 
 
 def stream(
@@ -205,23 +200,20 @@ def stream(
     if isinstance(how.strategy, Beam | Contrastive):
         raise ValueError("a search knows its output at the end only: call generate, or leave strategy out")
     requests = build_requests(model, [prompt], [compile_for(model, constraint, how.thinking)], how)
-    progress = Progress(requests[0].constraint, partial_strings)
-    return _chunks(model, decoder_for(model, requests, how, how.sampling), how, progress)
+    return _chunks(model, decoder_for(model, requests, how, how.sampling), how, partial_strings)
 
 
-def _chunks(model: LanguageModel, decoder: Decoder, how: Rules, progress: Progress) -> Iterator[Chunk]:
-    (row,), sent = decoder.rows, 0
+def _chunks(model: LanguageModel, decoder: Decoder, how: Rules, partial_strings: bool) -> Iterator[Chunk]:
+    (row,) = decoder.rows
+    chunker = Chunker(row, partial_strings, how.thinking is not None)
     for _ in decoder.steps():
-        text, count = row.text.take() if row.running else ("", 0)
-        if count:
-            yield Chunk(text, row.tokens[sent : sent + count], *progress.push(text))
-            sent += count
+        chunk = chunker.take()
+        if chunk is not None:
+            yield chunk
     out = outcome(row, environment(model, how.sampling), how)
     if out.error is not None:
-        raise _with_results(out.error, out, [out])
-    result = out.result
-    text, _ = row.text.take_rest(result.text)
-    yield Chunk(text, row.tokens[sent:], *progress.finish(text, result), result)
+        raise with_results(out.error, out, [out])
+    yield chunker.last(out.result)
 
 
 def generate_json(
@@ -350,7 +342,7 @@ def _values(model: LanguageModel, prompt: Any, constraint: Constraint, options: 
     outcomes = [out for group in groups for out in group]
     for at, out in enumerate(outcomes):
         if out.error is not None:
-            raise _with_results(out.error, out, outcomes)
+            raise with_results(out.error, out, outcomes)
         if not out.result.valid:
             which = "the output" if len(outcomes) == 1 else f"output {at} of {len(outcomes)}"
             error = GenerationError(
@@ -359,7 +351,7 @@ def _values(model: LanguageModel, prompt: Any, constraint: Constraint, options: 
                 else f"{which} is not finished (finish_reason {out.result.finish_reason!r})",
                 hint="The text is in .result; retries= draws again" if out.refusal is not None else None,
             )
-            raise _with_results(error, out, outcomes) from out.refusal
+            raise with_results(error, out, outcomes) from out.refusal
     return _shaped([[out.result.value for out in group] for group in groups], one, how.n)
 
 

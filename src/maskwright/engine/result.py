@@ -121,8 +121,9 @@ class Chunk:
         tokens: the ids that spell it.
         value: the value of the finished output in the last chunk. Before, for JSON, plain data: what is written of it
             so far, without numbers, literals and strings that are not closed; later chunks add to it and change
-            nothing. In the last chunk of an output that is not complete it stays like that. None where there is
-            nothing yet, and for other outputs.
+            nothing. In the last chunk of an output that is not complete it stays like that. With ``thinking=`` it is
+            that of the answer; with captures, a dict of the first one that is JSON, where what comes before it has a
+            certain end. None where there is nothing yet, and for other outputs.
         closed: JSON pointers of the values that are closed so far, in the order in which they were: each chunk has
             those of the chunk before and more. ``""`` is the whole, of whatever kind the output is.
         result: the whole result in the last chunk; None before.

@@ -136,13 +136,12 @@ class TransformersModel:
     def forward(self, tokens: Sequence[Sequence[int]], cache: Cache) -> Tensor:
         """See :meth:`maskwright.engine.model.LanguageModel.forward`."""
         own = _own(cache)
-
-        def run(rest: Sequence[Sequence[int]]) -> Tensor:
-            for row, (whole, new) in enumerate(zip(tokens, rest, strict=True)):
-                own.tokens[row] += whole[: len(whole) - len(new)]
-            return torch.cat([logits[-1:] for logits in self._extend(rest, own, every=False)])
-
-        return with_prefixes(self.blocks, tokens, own, run)
+        return with_prefixes(
+            self.blocks,
+            tokens,
+            own,
+            lambda rest: torch.cat([logits[-1:] for logits in self._extend(rest, own, every=False)]),
+        )
 
     def forward_all(self, tokens: Sequence[Sequence[int]], cache: Cache) -> list[Tensor]:
         """See :meth:`maskwright.engine.model.LanguageModel.forward_all`."""

@@ -79,7 +79,8 @@ class _Composite(Constraint):
             raise ConstraintError(
                 "special tokens and free text of so many tokens are regions of tokens, not texts",
                 location=repr(self)[:80],
-                hint="Pass the constraint itself to generate(), which leads through its regions",
+                hint="Pass the constraint itself to generate(), which leads through its regions; what works on texts "
+                "(compile and its save, explain, sample) takes the parts that are texts",
             )
         return [as_constraint(part).plan(limits, cancel) for part in self.parts]
 
