@@ -25,6 +25,7 @@ from maskwright.engine.model import check_context
 from maskwright.engine.request import Request
 from maskwright.engine.row import Expected, Row
 from maskwright.engine.sampling import Sampling
+from maskwright.engine.trees import Tree, extend_tree
 from maskwright.errors import GenerationError
 
 if TYPE_CHECKING:
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
     from maskwright.engine.model import Cache, LanguageModel
     from maskwright.engine.rng import Stream
     from maskwright.engine.row import Drafter, Words
+    from maskwright.engine.speculation.window import Trial, Window
 
-__all__ = ["Decoder"]
+__all__ = ["Decoder", "bitmask", "count_seen"]
 
 # Reading a draft costs little while few rows share a forward.
 _ROWS_WITH_DRAFTS = 4
@@ -77,7 +79,9 @@ class Decoder:
         self._details = details
         plain = details is None and not sampling.penalizes and not sampling.lazy_mask
         splits = plain and getattr(model, "splits_head", False) and all(each.processor is None for each in requests)
+        self._wants_states = splits
         self._has_states = False  # whether the last forward gave states in place of logits
+        self._tree: Tree | None = None  # what the last forward read, until its nodes are kept or dropped
         self._split = Split(model, model.vocabulary.size, sampling) if splits else None
 
     def run(self) -> None:
@@ -129,13 +133,26 @@ class Decoder:
 
     def _forward(self, rows: list[Row], cache: Cache) -> list[torch.Tensor]:
         """Lets the model read what it has not seen, and drafts; logits after each of these tokens, per row."""
-        drafting = self._drafter is not None and len(rows) <= _ROWS_WITH_DRAFTS
         for row in rows:
             row.model_calls += 1
-            if drafting and self._drafter is not None and row.request.forced_runs:
+        self._propose(rows)
+        return self._read(rows, cache)
+
+    def _propose(self, rows: list[Row]) -> None:
+        """Gives rows drafts of what is likely to follow."""
+        if self._drafter is None or len(rows) > _ROWS_WITH_DRAFTS:
+            return
+        for row in rows:
+            if row.request.forced_runs and row.matcher is not None and row.running:
                 row.propose(self._drafter(row))
+
+    def _read(self, rows: list[Row], cache: Cache) -> list[torch.Tensor]:
         new = [[*row.unseen, *row.draft] for row in rows]
-        if self._split is not None:
+        if any(row.window is not None and not row.window.is_chain for row in rows):
+            self._has_states = self._wants_states
+            self._tree = extend_tree(self._model, new, [_parents(row) for row in rows], cache, self._wants_states)
+            return self._tree.logits
+        if self._wants_states:
             self._has_states = True
             return self._states(new, cache)
         if all(len(tokens) == 1 for tokens in new):
@@ -148,6 +165,11 @@ class Decoder:
         states: list[torch.Tensor] = model.forward_states(new, cache)
         return states
 
+    def _logits_of(self, states: torch.Tensor) -> torch.Tensor:
+        model: Any = self._model
+        logits: torch.Tensor = model.logits_of(states)[:, : self._model.vocabulary.size]
+        return logits
+
     def _advance(self, rows: list[Row], blocks: list[torch.Tensor], cache: Cache) -> None:
         """Draws from the logits that answer the last forward; forgets the drafts that were not kept."""
         import torch
@@ -158,23 +180,37 @@ class Decoder:
         joined, few = torch.cat(used), set[int]()
         if self._split is not None and self._has_states:
             logits, few = self._split.logits(joined, masks)
+        elif self._has_states:
+            logits = self._logits_of(joined)
         else:
             logits = joined[:, : self._model.vocabulary.size]
         failed = self._process(rows, places, logits)
         draws = self._draw(rows, places, logits)
         if self._split is not None and few:
             self._split.postpone(draws, few, joined, masks)
-        dropped, begin = [], 0
-        for row, here in zip(rows, places, strict=True):
-            drafted = len(row.draft)
+        kept, begin = [], 0
+        for row, here, block in zip(rows, places, blocks, strict=True):
+            window, seen = row.window, len(row.unseen)
             if row in failed:
                 row.fail(failed[row])
             mine = row.settle(draws[begin : begin + len(here)])
             begin += len(here)
-            kept = row.take(mine, self._sampling.logit_bias) if row.running else 0
-            dropped.append(drafted - kept)
-        if any(dropped):
-            cache.truncate([length - n for length, n in zip(cache.lengths, dropped, strict=True)])
+            path = row.take(mine, self._sampling.logit_bias) if row.running else []
+            kept.append((seen, len(window.tokens) if window is not None else 0, path))
+            self._note(row, window, path, block[len(here) - len(mine) :])
+        self._forget(kept, cache)
+
+    def _note(self, row: Row, window: Window | None, path: list[int], block: torch.Tensor) -> None:
+        """Told what became of each draft, and what the model gave from the first drawn place on."""
+
+    def _forget(self, kept: Sequence[tuple[int, int, list[int]]], cache: Cache) -> None:
+        """Drops the drafted tokens that do not stay: per row the tokens read before them, how many, and which stay."""
+        if self._tree is not None:
+            self._tree.commit([[*range(seen), *(seen + node for node in path)] for seen, _, path in kept])
+            self._tree = None
+        elif any(drafted > len(path) for _, drafted, path in kept):
+            lengths = zip(cache.lengths, kept, strict=True)
+            cache.truncate([length - drafted + len(path) for length, (_, drafted, path) in lengths])
 
     def _draw(
         self, rows: list[Row], places: list[list[Expected]], logits: torch.Tensor
@@ -186,7 +222,8 @@ class Decoder:
         masks = [place.mask for _, place in flat]
         if not flat:
             return []
-        draws = self._draw_from(logits, masks, streams, positions, seen)
+        trials = [place.trials for _, place in flat]
+        draws = self._draw_from(logits, masks, streams, positions, seen, trials if any(trials) else None)
         again = [
             at
             for at, (row, _) in enumerate(flat)
@@ -208,24 +245,16 @@ class Decoder:
         streams: Sequence[Stream],
         positions: list[int],
         seen: list[Seen],
+        trials: Sequence[Sequence[Trial]] | None = None,
     ) -> list[Draw | GenerationError]:
         mask = bitmask(masks, logits.shape[-1])
-        return draw(logits, self._sampling, mask, streams, positions, seen or None, self._details)
+        return draw(logits, self._sampling, mask, streams, positions, seen or None, self._details, trials)
 
     def _seen(self, row: Row, places: list[Expected]) -> list[Seen]:
         """How often each token came before each place, for penalties; nothing where there are none."""
-        if not self._sampling.penalizes or not places:
+        if not self._sampling.penalizes:
             return []
-        output = [*row.request.prefix, *row.tokens, *row.draft]
-        counts = Counter(output[: places[0].position])
-        if self._sampling.penalty_scope == "all":
-            counts.update(row.request.prompt)
-        found: list[Seen] = []
-        for place in places:
-            if place is not places[0]:
-                counts[output[place.position - 1]] += 1
-            found.append(dict(counts))
-        return found
+        return [count_seen(row, row.before(place), self._sampling) for place in places]
 
     def _process(
         self, rows: list[Row], places: list[list[Expected]], logits: torch.Tensor
@@ -234,18 +263,30 @@ class Decoder:
         failed, at = {}, 0
         for row, here in zip(rows, places, strict=True):
             change = row.request.processor
-            output = [*row.request.prefix, *row.tokens, *row.draft]
-            for place in here if change is not None else []:
+            for i, place in enumerate(here) if change is not None else []:
                 assert change is not None
                 try:
-                    logits[at + place.position - here[0].position] = change(
-                        output[: place.position], logits[at + place.position - here[0].position].clone()
-                    )
+                    logits[at + i] = change(row.before(place), logits[at + i].clone())
                 except Exception as error:  # whatever a caller's function raises ends its own request alone
                     failed[row] = _failure(error)
                     break
             at += len(here)
         return failed
+
+
+def count_seen(row: Row, output: Sequence[int], sampling: Sampling) -> Seen:
+    """What penalties count after these tokens of a row's output."""
+    counts = Counter(output)
+    if sampling.penalty_scope == "all":
+        counts.update(row.request.prompt)
+    return dict(counts)
+
+
+def _parents(row: Row) -> list[int]:
+    """The tree that the model is to read: the unseen tokens as a chain, the draft behind it."""
+    last = len(row.unseen) - 1
+    drafted = [] if row.window is None else row.window.parents
+    return [*range(-1, last), *(last + 1 + parent if parent >= 0 else last for parent in drafted)]
 
 
 def _failure(error: Exception) -> GenerationError:
