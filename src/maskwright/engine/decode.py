@@ -79,6 +79,7 @@ class Decoder:
         self._details = details
         plain = details is None and not sampling.penalizes and not sampling.lazy_mask
         splits = plain and getattr(model, "splits_head", False) and all(each.processor is None for each in requests)
+        self._rows_with_drafts = _ROWS_WITH_DRAFTS
         self._wants_states = splits
         self._has_states = False  # whether the last forward gave states in place of logits
         self._tree: Tree | None = None  # what the last forward read, until its nodes are kept or dropped
@@ -140,7 +141,7 @@ class Decoder:
 
     def _propose(self, rows: list[Row]) -> None:
         """Gives rows drafts of what is likely to follow."""
-        if self._drafter is None or len(rows) > _ROWS_WITH_DRAFTS:
+        if self._drafter is None or len(rows) > self._rows_with_drafts:
             return
         for row in rows:
             if row.request.forced_runs and row.matcher is not None and row.running:
@@ -222,7 +223,7 @@ class Decoder:
         masks = [place.mask for _, place in flat]
         if not flat:
             return []
-        trials = [place.trials for _, place in flat]
+        trials = [place.trial for _, place in flat]
         draws = self._draw_from(logits, masks, streams, positions, seen, trials if any(trials) else None)
         again = [
             at
@@ -245,7 +246,7 @@ class Decoder:
         streams: Sequence[Stream],
         positions: list[int],
         seen: list[Seen],
-        trials: Sequence[Sequence[Trial]] | None = None,
+        trials: Sequence[Trial | None] | None = None,
     ) -> list[Draw | GenerationError]:
         mask = bitmask(masks, logits.shape[-1])
         return draw(logits, self._sampling, mask, streams, positions, seen or None, self._details, trials)

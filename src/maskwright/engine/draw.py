@@ -107,7 +107,7 @@ def draw(
     positions: Sequence[int],
     seen: Sequence[Seen] | None = None,
     details: int | None = None,
-    trials: Sequence[Sequence[Trial]] | None = None,
+    trials: Sequence[Trial | None] | None = None,
 ) -> list[Draw | GenerationError]:
     """One token for every row.
 

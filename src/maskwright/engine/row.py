@@ -40,13 +40,13 @@ class Expected:
         mask: what may stand there; None for anything, or where a lazy mask was not needed so far.
         position: how many tokens of the output come before it, the prefix included.
         draft: the last of them, which are drafted.
-        trials: what was drawn from a draft's distribution for this place.
+        trial: what was drawn from a draft's distribution for this place.
     """
 
     mask: Words | None
     position: int
     draft: tuple[int, ...] = ()
-    trials: tuple[Trial, ...] = ()
+    trial: Trial | None = None
 
 
 class Row:
@@ -176,8 +176,7 @@ class Row:
         if self.window is None:
             return Expected(self.mask, self.position)
         path = tuple(self.window.path(node))
-        trials = tuple(self.window.trials.get(node, ()))
-        return Expected(self.window.mask(node), self.position + len(path), path, trials)
+        return Expected(self.window.mask(node), self.position + len(path), path, self.window.trials.get(node))
 
     def before(self, place: Expected) -> list[int]:
         """The tokens of the output before an expected place, the prefix and drafted ones included."""

@@ -57,6 +57,8 @@ class SpeculativeDecoder(Decoder):
         if sampling.lazy_mask:
             raise ValueError("lazy_mask does not go with Speculative: the masks of drafts are needed")
         self._how = how
+        # Whether a row is drafted for must not depend on its neighbours.
+        self._rows_with_drafts = len(self.rows)
         plain = isinstance(how.draft, PromptLookup)
         self._before: Sequence[int] = ()
         if isinstance(how.draft, PromptLookup) and how.draft.text:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from maskwright.engine.draw import processed
@@ -35,6 +36,11 @@ class _Text:
     row: Row
     window: Window
     node: int
+
+    @property
+    def output(self) -> list[int]:
+        """The tokens of the output so far, the prefix and drafted ones included."""
+        return [*self.row.request.prefix, *self.row.tokens, *self.window.path(self.node)]
 
 
 class Drafting:
@@ -71,22 +77,29 @@ class Drafting:
         """Gives each row a window with drafts of up to so many tokens."""
         texts = [_Text(row, Window(row, self._nodes(row)), -1) for row, length in lengths.items() if length > 0]
         windows = {text.row: text.window for text in texts}
-        logits = self._source.begin([text.row for text in texts])
-        for depth in range(max(lengths.values(), default=0)):
-            picked, tokens, following = [], [], []
-            asked = [at for at, text in enumerate(texts) if logits[at] is not None and text.window.room(text.node)]
-            for at, found in zip(asked, self._draw([texts[at] for at in asked], [logits[at] for at in asked]), strict=True):
-                for node in found:
-                    if depth + 1 < lengths[texts[at].row]:
-                        picked.append(at)
-                        tokens.append(texts[at].window.tokens[node])
-                        following.append(replace(texts[at], node=node))
-            if not picked:
-                break
-            texts, logits = following, self._source.extend(picked, tokens)
+        logits = self._source.begin(list(windows))
+        depth = 0
+        while texts:
+            depth += 1
+            picked, following = self._round(texts, logits)
+            # The last tokens of a draft are not read by the draft itself.
+            more = [at for at, text in enumerate(following) if depth < lengths[text.row]]
+            texts = [following[at] for at in more]
+            tokens = [text.window.tokens[text.node] for text in texts]
+            logits = self._source.extend([picked[at] for at in more], tokens) if texts else []
         for row, window in windows.items():
             if row.running:
                 row.watch(window)
+
+    def _round(self, texts: Sequence[_Text], logits: Sequence[Tensor | None]) -> tuple[list[int], list[_Text]]:
+        """Drafts after each text: which texts go on, and with what."""
+        asked = [at for at, text in enumerate(texts) if logits[at] is not None and text.window.room(text.node)]
+        picked, following = [], []
+        drawn = self._draw([texts[at] for at in asked], [logits[at] for at in asked])
+        for at, nodes in zip(asked, drawn, strict=True):
+            picked += [at] * len(nodes)
+            following += [replace(texts[at], node=node) for node in nodes]
+        return picked, following
 
     def _nodes(self, row: Row) -> int:
         return max(0, self._room - len(row.request.read_first) - len(row.tokens))
@@ -99,10 +112,8 @@ class Drafting:
             return []
         rows = torch.stack([each[: self._size] for each in logits if each is not None])
         masks: list[Words | None] = [text.window.mask(text.node) if self._masked else None for text in texts]
-        seen = [
-            count_seen(text.row, [*text.row.request.prefix, *text.row.tokens, *text.window.path(text.node)], self._sampling)
-            for text in texts if self._sampling.penalizes
-        ]  # fmt: skip
+        penalizes = self._sampling.penalizes
+        seen = [count_seen(text.row, text.output, self._sampling) for text in texts if penalizes]
         final = processed(rows, self._sampling, bitmask(masks, self._size), seen or None).double().cpu()
         return [self._nodes_of(text, row) for text, row in zip(texts, final, strict=True)]
 
@@ -118,7 +129,7 @@ class Drafting:
         """Independent draws, to be tried in this order."""
         q, ids = torch.softmax(logits, -1), np.flatnonzero(logits.numpy() > -np.inf)
         tokens = [int(ids[self._noisy(text, logits, ids, DRAFT + at).argmax()]) for at in range(width)]
-        text.window.trials[text.node] = [Trial(token, q) for token in tokens]
+        text.window.trials[text.node] = Trial(tuple(tokens), q)
         return tokens
 
     def _greatest(self, text: _Text, logits: Tensor, width: int) -> list[int]:
@@ -127,8 +138,7 @@ class Drafting:
         values = logits.numpy()[ids] if self._sampling.greedy else self._noisy(text, logits, ids, 0)
         return [int(ids[at]) for at in np.argsort(-values, kind="stable")[:width]]
 
-    def _noisy(self, text: _Text, logits: Tensor, ids: np.typing.NDArray[np.int64], channel: int) -> np.typing.NDArray[np.float64]:
+    def _noisy(self, text: _Text, logits: Tensor, ids: npt.NDArray[np.int64], channel: int) -> npt.NDArray[np.float64]:
         stream = replace(text.row.request.stream, channel=channel)
-        position = text.row.position + len(text.window.path(text.node))
-        noisy: np.typing.NDArray[np.float64] = logits.numpy()[ids] + stream.gumbels(position, ids)
+        noisy: npt.NDArray[np.float64] = logits.numpy()[ids] + stream.gumbels(len(text.output), ids)
         return noisy

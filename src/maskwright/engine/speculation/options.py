@@ -38,7 +38,9 @@ class PromptLookup:
 
     def __post_init__(self) -> None:
         if not 1 <= self.shortest <= self.longest:
-            raise ValueError(f"shortest is {self.shortest} and longest {self.longest}; they must be 1 <= shortest <= longest")
+            raise ValueError(
+                f"shortest is {self.shortest} and longest {self.longest}; shortest must be from 1 to longest"
+            )
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """How many tokens to draft: as many as pay.
 
-With windows of g drafts, each accepted with probability a, a forward gives ``(1 - a^(g + 1)) / (1 - a)`` tokens. That is
-set against what it costs: the time of a forward of g + 1 tokens and of drafting g. Where no window is better than none,
-nothing is drafted but for a try now and then.
+With windows of g drafts, each accepted with probability a, a forward gives ``(1 - a^(g + 1)) / (1 - a)`` tokens. That
+is set against what it costs: the time of a forward of g + 1 tokens and of drafting g. Where no window is better than
+none, nothing is drafted but for a try now and then.
 """
 
 from __future__ import annotations
@@ -42,9 +42,11 @@ class Given:
     per_token: float = 0.1
 
     def verify(self, tokens: int) -> float:
+        """See :class:`Costs`."""
         return 1 + self.per_token * (tokens - 1)
 
     def draft(self, tokens: int) -> float:
+        """See :class:`Costs`."""
         return self.per_draft * tokens
 
 
@@ -71,6 +73,7 @@ class Measured:
         self._per_draft += 0.2 * (seconds / max(1, tokens) - self._per_draft)
 
     def verify(self, tokens: int) -> float:
+        """See :class:`Costs`."""
         kind = (tokens - 1).bit_length()
         if kind in self._forwards:
             return self._forwards[kind]
@@ -80,6 +83,7 @@ class Measured:
         return self._forwards.get(nearest, 1.0) * (1 + 0.25 * max(0, kind - nearest))
 
     def draft(self, tokens: int) -> float:
+        """See :class:`Costs`."""
         return self._per_draft * tokens
 
 

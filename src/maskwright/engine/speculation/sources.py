@@ -136,6 +136,7 @@ class HeadSource(_Texts):
         self.states: dict[Row, tuple[torch.Tensor, int]] = {}
 
     def after(self, row: Row, tail: tuple[int, ...]) -> Tensor | None:
+        """Logits of what follows a row and some drafted tokens."""
         if row not in self.states:
             return None
         state, begin = self.states[row]

@@ -14,11 +14,11 @@ al., "SpecInfer", ASPLOS 2024.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from maskwright.engine.rng import Stream
     from maskwright.engine.speculation.window import Trial
 
-__all__ = ["ACCEPT", "DRAFT", "accepts", "residual", "settle", "verified"]
+__all__ = ["ACCEPT", "DRAFT", "accepts", "residual", "settle", "tried"]
 
 # Channels of a request's random numbers: of drafts (one each for the drafts of a place), and of accept tests.
 ACCEPT, DRAFT = 1, 2
@@ -58,20 +58,38 @@ def residual(p: Tensor, q: Tensor) -> Tensor:
     return torch.where(mass > _LEAST_MASS, left / mass.clamp(min=_LEAST_MASS), p)
 
 
-def verified(p: Tensor, q: Tensor, drafts: Tensor, u: Tensor) -> Tensor:
-    """What to draw from after one accept test each: all on the draft where it is accepted, else the residual."""
-    sure = torch.zeros_like(p).scatter_(-1, drafts.unsqueeze(-1), 1.0)
-    return torch.where(accepts(p, q, drafts, u).unsqueeze(-1), sure, residual(p, q))
+def tried(p: Tensor, q: Tensor, drafts: Tensor, u: Tensor) -> Tensor:
+    """What to draw from after drafts were tried in turn: all on the first that is accepted, else the last residual.
+
+    Args:
+        p: probabilities, ``(n, V)``.
+        q: those that the drafts were drawn from, independently, ``(n, V)``.
+        drafts: int64 ``(n, k)``; -1 where a row has fewer.
+        u: uniform numbers, ``(n, k)``.
+
+    Returns:
+        Probabilities, ``(n, V)``.
+    """
+    done = torch.zeros(len(p), dtype=torch.bool, device=p.device)
+    for tokens, numbers in zip(drafts.unbind(-1), u.unbind(-1), strict=True):
+        done = done | (tokens < 0)
+        some = tokens.clamp(min=0)
+        accepted = accepts(p, q, some, numbers)
+        sure = torch.zeros_like(p).scatter_(-1, some.unsqueeze(-1), 1.0)
+        after = torch.where(accepted.unsqueeze(-1), sure, residual(p, q))
+        p = torch.where(done.unsqueeze(-1), p, after)
+        done = done | accepted
+    return p
 
 
 def settle(
-    logits: Tensor, trials: Sequence[Sequence[Trial]], streams: Sequence[Stream], positions: Sequence[int]
+    logits: Tensor, trials: Sequence[Trial | None], streams: Sequence[Stream], positions: Sequence[int]
 ) -> Tensor:
     """Logits to draw from after the drafts of each row were tried.
 
     Args:
         logits: all rules applied, ``(rows, V)``.
-        trials: the drafts of each row.
+        trials: the drafts of each row, if it has any.
         streams: the random numbers of each row.
         positions: index of the token to draw, per row.
 
@@ -79,20 +97,14 @@ def settle(
         float64 ``(rows, V)``; rows without drafts, and rows from which nothing can be drawn, as they are.
     """
     out = logits.double()
-    for row, (drafts, stream, position) in enumerate(zip(trials, streams, positions, strict=True)):
-        if not drafts or not math.isfinite(float(out[row].max())):
-            continue
-        u = torch.from_numpy(replace(stream, channel=ACCEPT).uniforms(position, len(drafts))).to(out.device)
-        out[row] = _tried(torch.softmax(out[row], -1), drafts, u).log()
+    some = [(row, trial) for row, trial in enumerate(trials) if trial is not None and bool(out[row].max().isfinite())]
+    if not some:
+        return out
+    rows = [row for row, _ in some]
+    width = max(len(trial.tokens) for _, trial in some)
+    drafts = torch.tensor([[*trial.tokens, *[-1] * (width - len(trial.tokens))] for _, trial in some])
+    numbers = [replace(streams[row], channel=ACCEPT).uniforms(positions[row], width) for row in rows]
+    q = torch.stack([trial.q for _, trial in some]).to(out.device)
+    u = torch.from_numpy(np.stack(numbers)).to(out.device)
+    out[rows] = tried(torch.softmax(out[rows], -1), q, drafts.to(out.device), u).log()
     return out
-
-
-def _tried(p: Tensor, drafts: Sequence[Trial], u: Tensor) -> Tensor:
-    p = p.unsqueeze(0)
-    for at, draft in enumerate(drafts):
-        token, q = torch.tensor([draft.token], device=p.device), draft.q.unsqueeze(0)
-        accepted = bool(accepts(p, q, token, u[at : at + 1]))
-        p = verified(p, q, token, u[at : at + 1])
-        if accepted:
-            break
-    return p[0]

@@ -19,14 +19,14 @@ __all__ = ["Trial", "Window"]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A token that was drawn from a draft's distribution, to be accepted or refused at its place.
+    """Tokens that were drawn from a draft's distribution, independently, to be accepted or refused at their place.
 
     Attributes:
-        token: the token.
-        q: the distribution that it was drawn from, float64 of shape ``(V,)``.
+        tokens: to be tried in this order.
+        q: the distribution, float64 of shape ``(V,)``.
     """
 
-    token: int
+    tokens: tuple[int, ...]
     q: torch.Tensor
 
 
@@ -40,13 +40,13 @@ class Window:
     Attributes:
         tokens: of the nodes, as the model is to read them.
         parents: of the nodes.
-        trials: by place (the node before it), the tokens that were drawn from a draft's distribution there.
+        trials: by place (the node before it), what was drawn from a draft's distribution there.
     """
 
     def __init__(self, row: Row, most: int | None = None) -> None:
         self.tokens: list[int] = []
         self.parents: list[int] = []
-        self.trials: dict[int, list[Trial]] = {}
+        self.trials: dict[int, Trial] = {}
         self._row = row
         self._most = row.request.max_tokens if most is None else most
         self._masks: list[Words | None] = []
@@ -124,4 +124,4 @@ class Window:
     def candidates(self, node: int) -> set[int]:
         """The tokens that were drafted at the place after a node, those included that the model need not read."""
         found = {token for parent, token in zip(self.parents, self.tokens, strict=True) if parent == node}
-        return found | {trial.token for trial in self.trials.get(node, ())}
+        return found | set(self.trials[node].tokens) if node in self.trials else found
