@@ -67,7 +67,8 @@ def draw(found: dict[tuple[str, str], list[Measured]], path: pathlib.Path) -> No
         (points,) = axes.plot(GAMMAS, [row.characters for row in rows], "o", label=f"{name}, {variant}")
         rate = sum(row.acceptance for row in rows) / len(rows)
         lengths = range(1, max(GAMMAS) + 1)
-        axes.plot(lengths, [predicted_tokens(rate, length) for length in lengths], color=points.get_color(), linewidth=1)
+        line = [predicted_tokens(rate, length) for length in lengths]
+        axes.plot(lengths, line, color=points.get_color(), linewidth=1)
     axes.set(xlabel="drafted characters", ylabel="characters per pass of the model", xticks=GAMMAS)
     axes.legend(fontsize=7)
     plots.save(figure, path)
@@ -83,7 +84,8 @@ def main() -> None:
         parser.error(f"{options.model} does not exist; python examples/shakespeare trains it")
     text, held_out = corpus.texts()
     found = table(network.Characters(torch.load(options.model, weights_only=True)), text, held_out, options.texts)
-    print("| rule | variant | gamma | acceptance | characters per pass | predicted | difference |\n|---|---|---|---|---|---|---|")
+    print("| rule | variant | gamma | acceptance | characters per pass | predicted | difference |")
+    print("|---|---|---|---|---|---|---|")
     for (name, variant), rows in found.items():
         for gamma, row in zip(GAMMAS, rows, strict=True):
             cells = [f"{row.acceptance:.3f}", f"{row.characters:.2f}", f"{row.predicted:.2f}"]
