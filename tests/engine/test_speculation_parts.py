@@ -132,6 +132,14 @@ def test_windows_are_as_long_as_pays() -> None:
     assert all(Pace(cheap, longest).length() <= longest for longest in range(1, 9))
 
 
+def test_windows_of_no_length_are_none() -> None:
+    for draft in ("lookup", "another model"):
+        how = mw.Speculative(DRAFTS[draft](), gamma=0)
+        result = mw.generate(TableModel(), "pab abc", seed=1, max_tokens=9, strategy=how)
+        assert result.tokens == mw.generate(TableModel(), "pab abc", seed=1, max_tokens=9).tokens
+        assert (result.stats.speculation.windows, result.stats.speculation.predicted) == (0, None)
+
+
 def test_costs_are_learned_by_length() -> None:
     costs = Measured()
     for _ in range(9):

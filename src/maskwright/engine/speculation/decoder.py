@@ -83,12 +83,11 @@ class SpeculativeDecoder(Decoder):
         super()._propose(rows)
         begun = time.perf_counter()
         free = [row for row in rows if row.running and row.window is None]
-        lengths = {row: self._length(row) for row in free}
         if self._source is None:
-            for row, length in lengths.items():
-                self._look_up(row, length)
-        elif any(lengths.values()):
-            self._drafting.fill(lengths)
+            for row in free:
+                self._look_up(row)
+        else:
+            self._drafting.fill({row: self._length(row) for row in free})
         self._own = {row for row in free if row.window is not None}
         self._began = time.perf_counter()
         drafted = sum(len(row.draft) for row in self._own)
@@ -98,16 +97,16 @@ class SpeculativeDecoder(Decoder):
     def _length(self, row: Row) -> int:
         return self._paces[row].length() if self._how.gamma == "auto" else self._how.gamma
 
-    def _look_up(self, row: Row, length: int) -> None:
+    def _look_up(self, row: Row) -> None:
         assert isinstance(self._how.draft, PromptLookup)
-        if length == 0:
-            return
         lookup = up_to_date(self._lookups.setdefault(row, Lookup(self._how.draft, self._before)), row)
         room = self._model.context_length - len(row.request.read_first) - len(row.tokens)
         window = Window(row, room)
-        for draft in lookup.follow(self._how.width, length):
+        found = lookup.follow(self._how.width, self._how.longest if self._how.gamma == "auto" else self._how.gamma)
+        length = self._length(row) if found else 0
+        for draft in found:
             node: int | None = -1
-            for token in draft:
+            for token in draft[:length]:
                 node = None if node is None else window.add(node, token)
         row.watch(window)
 

@@ -77,7 +77,7 @@ class Drafting:
         """Gives each row a window with drafts of up to so many tokens."""
         texts = [_Text(row, Window(row, self._nodes(row)), -1) for row, length in lengths.items() if length > 0]
         windows = {text.row: text.window for text in texts}
-        logits = self._source.begin(list(windows))
+        logits = self._source.begin(list(windows)) if texts else []
         depth = 0
         while texts:
             depth += 1

@@ -41,7 +41,7 @@ class Lookup:
         """Up to `width` continuations of the text, of up to `length` tokens, that begin with different tokens."""
         self._index()
         found: dict[int, list[int]] = {}
-        for size in self._sizes:
+        for size in self._sizes if length else ():
             for end in reversed(self._places.get(tuple(self._tokens[-size:]), ())):
                 follows = self._tokens[end : end + length]
                 if len(found) < width:

@@ -77,10 +77,10 @@ class Measured:
         kind = (tokens - 1).bit_length()
         if kind in self._forwards:
             return self._forwards[kind]
-        # What was not seen yet is taken to cost what a shorter one does, and a little more: it will be tried.
-        shorter = [each for each in self._forwards if each < kind]
-        nearest = max(shorter) if shorter else min(self._forwards, default=0)
-        return self._forwards.get(nearest, 1.0) * (1 + 0.25 * max(0, kind - nearest))
+        # What was not seen yet: a little more than what is shorter, but the second token as much as the first.
+        nearest = max((each for each in self._forwards if each < kind), default=0)
+        steps = kind - nearest + (3 if nearest == 0 else 0)
+        return self._forwards.get(nearest, 1.0) * (1 + 0.25 * steps)
 
     def draft(self, tokens: int) -> float:
         """See :class:`Costs`."""
