@@ -117,7 +117,7 @@ class SpeculativeDecoder(Decoder):
             self._clock.note_forward(read, time.perf_counter() - self._began)
 
     def _note(self, row: Row, window: Window | None, path: list[int], block: torch.Tensor) -> None:
-        if window is not None and row in self._own and row.tally is not None:
+        if window is not None and row in self._own and row.tally is not None and row.error is None:
             # One token was drawn at the next place, and one after each node that stays; what is forced comes after.
             drawn = row.draws[len(row.draws) - len(path) - 1 :]
             self._paces[row].note(*row.tally.note(window, path, [draw.token for draw in drawn]))
