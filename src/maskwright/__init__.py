@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from maskwright.engine.result import Chunk, Result
     from maskwright.engine.sampling import Sampling
     from maskwright.engine.serve import Engine
+    from maskwright.engine.speculation.options import Heads, NGram, PromptLookup, Speculative
     from maskwright.engine.transformers_model import TransformersModel
     from maskwright.explanation import Explanation, explain
     from maskwright.generation import (
@@ -69,6 +70,11 @@ __all__ = [
     "Result",
     "Chunk",
     "Sampling",
+    # drafts
+    "Speculative",
+    "PromptLookup",
+    "NGram",
+    "Heads",
     # models
     "load_model",
     "TransformersModel",
@@ -129,6 +135,10 @@ _LAZY = {
     "Chunk": "engine.result",
     "Sampling": "engine.sampling",
     "Engine": "engine.serve",
+    "Speculative": "engine.speculation.options",
+    "PromptLookup": "engine.speculation.options",
+    "NGram": "engine.speculation.options",
+    "Heads": "engine.speculation.options",
     "load_model": "engine.load",
     "TransformersModel": "engine.transformers_model",
     "LanguageModel": "engine.model",

@@ -13,6 +13,7 @@ from maskwright.engine.requests import Rules
 from maskwright.engine.result import environment
 from maskwright.engine.rng import Stream, derive
 from maskwright.engine.sampling import Sampling
+from maskwright.engine.speculation.decoder import SpeculativeDecoder
 
 if TYPE_CHECKING:
     from maskwright.engine.model import LanguageModel
@@ -69,4 +70,7 @@ def _run(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling
 
 def decoder_for(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling: Sampling) -> Decoder:
     """A decoder of some requests under the rules of a call."""
-    return Decoder(model, requests, sampling, how.cancelled, drafter_for(model) if how.drafts else None, how.logprobs)
+    spans = drafter_for(model) if how.drafts else None
+    if how.strategy is not None:
+        return SpeculativeDecoder(model, requests, sampling, how.strategy, how.cancelled, spans, how.logprobs)
+    return Decoder(model, requests, sampling, how.cancelled, spans, how.logprobs)

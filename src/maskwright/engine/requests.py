@@ -11,6 +11,7 @@ from maskwright.engine.request import Grammar, Processor, Request
 from maskwright.engine.result import Result
 from maskwright.engine.rng import Stream, derive, fresh_seed
 from maskwright.engine.sampling import Sampling
+from maskwright.engine.speculation.options import Speculative
 from maskwright.engine.stages import StagedGrammar, token_id
 from maskwright.errors import GenerationError
 from maskwright.grammar.regions import Special, Thinking, is_of_tokens
@@ -55,6 +56,7 @@ class Rules:
         logprobs: how many alternatives results list for each token; None for no details.
         drafts: whether text that the constraint determines, or nearly, takes no decode steps of its own.
         thinking: reasoning that comes before each output.
+        strategy: how tokens are found, where it is another way than one by one.
     """
 
     sampling: Sampling
@@ -72,12 +74,13 @@ class Rules:
     logprobs: int | None = None
     drafts: bool = True
     thinking: Thinking | None = None
+    strategy: Speculative | None = None
 
 
 def rules(
     *,
     sampling: Sampling | None = None,
-    strategy: Literal["sample", "greedy"] | None = None,
+    strategy: Literal["sample", "greedy"] | Speculative | None = None,
     n: int = 1,
     max_tokens: int | None = None,
     stop: Stop = (),
@@ -98,12 +101,13 @@ def rules(
         ValueError: a value out of range, or n greedy outputs, which would all be the same.
         TypeError: a value of a wrong type.
     """
-    if strategy not in (None, "sample", "greedy"):
-        raise ValueError(f"strategy is {strategy!r}; it must be 'sample' or 'greedy'")
+    own = strategy if isinstance(strategy, Speculative) else None
+    if own is None and strategy not in (None, "sample", "greedy"):
+        raise ValueError(f"strategy is {strategy!r}; it must be 'sample', 'greedy' or a Speculative")
     if sampling is not None and not isinstance(sampling, Sampling):
         raise TypeError(f"sampling must be a Sampling, not {type(sampling).__name__}")
     chosen = sampling or Sampling()
-    if strategy == "greedy" or (strategy is None and sampling is None and seed is None):
+    if strategy == "greedy" or ((strategy is None or own) and sampling is None and seed is None):
         chosen = replace(chosen, temperature=0.0)
     if n > 1 and chosen.greedy:
         raise ValueError(f"n is {n}, but greedy outputs of one prompt are all the same; pass sampling= or seed=")
@@ -128,6 +132,7 @@ def rules(
         logprobs=None if logprobs is None else _at_least("logprobs", logprobs, 0),
         drafts=drafts,
         thinking=thinking,
+        strategy=own,
     )
 
 
