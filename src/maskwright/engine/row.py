@@ -223,8 +223,6 @@ class Row:
         free = self.request.max_tokens - left >= self.request.min_tokens
         return None if free else ~(self._eos | self._stop_bits)
 
-    # --- after it
-
     def settle(self, draws: Sequence[Draw | GenerationError]) -> list[Draw | GenerationError]:
         """Takes what is known of the forced tokens, and forgets that they are unseen; the draws that are left."""
         owed = len(self.unseen) - 1 if self.tokens else 0
