@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from maskwright.engine.model import check_context
 from maskwright.engine.row import Row
 from maskwright.engine.sampling import Sampling
-from maskwright.engine.step import Stepper
+from maskwright.engine.step import Stepper, bitmask
 from maskwright.errors import GenerationError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from maskwright.engine.request import Request
     from maskwright.engine.row import Drafter
 
-__all__ = ["Decoder", "check_room", "checked_row"]
+__all__ = ["Decoder", "bitmask", "check_room", "checked_row"]
 
 
 class Decoder(Stepper):

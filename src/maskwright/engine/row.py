@@ -16,13 +16,13 @@ import numpy as np
 from maskwright.engine.bitsets import Words, bits, only_bit
 from maskwright.engine.request import Guide, Request
 from maskwright.engine.result import FinishReason
+from maskwright.engine.sampling import Sampling
 from maskwright.engine.speculation.window import Trial, Window
 from maskwright.engine.text import Detokenizer
 from maskwright.errors import GenerationError, MaskwrightError
 
 if TYPE_CHECKING:
     from maskwright.engine.draw import Draw
-    from maskwright.engine.sampling import Sampling
     from maskwright.engine.speculation.tally import Tally
     from maskwright.vocabulary import Vocabulary
 
@@ -75,11 +75,11 @@ class Row:
         request: Request,
         vocabulary: Vocabulary,
         started: float,
-        sampling: Sampling,
+        sampling: Sampling | None = None,
         details: int | None = None,
     ) -> None:
         self.request = request
-        self.sampling = sampling
+        self.sampling = sampling or Sampling()
         self.details = details
         self.tokens: list[int] = []
         self.draws: list[Draw] = []
@@ -102,7 +102,7 @@ class Row:
         self._eos_ids = frozenset(vocabulary.eos_ids)
         self._stop_bits = bits(request.stop_ids, vocabulary.size)
         self._may_end = True
-        self._lazy = sampling.lazy_mask
+        self._lazy = self.sampling.lazy_mask
         self._cut: int | None = None
         self._last_for_budget = False
         if request.constraint is not None:
