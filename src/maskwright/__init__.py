@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from maskwright.engine.result import Chunk, Result
     from maskwright.engine.sampling import Sampling
     from maskwright.engine.serve import Engine
+    from maskwright.engine.speculation.options import Heads, NGram, PromptLookup, Speculative
     from maskwright.engine.transformers_model import TransformersModel
     from maskwright.explanation import Explanation, explain
     from maskwright.generation import (
@@ -75,6 +76,11 @@ __all__ = [
     "Sampling",
     "Beam",
     "Contrastive",
+    # drafts
+    "Speculative",
+    "PromptLookup",
+    "NGram",
+    "Heads",
     # models
     "load_model",
     "TransformersModel",
@@ -137,6 +143,10 @@ _LAZY = {
     "Beam": "engine.beam",
     "Contrastive": "engine.beam",
     "Engine": "engine.serve",
+    "Speculative": "engine.speculation.options",
+    "PromptLookup": "engine.speculation.options",
+    "NGram": "engine.speculation.options",
+    "Heads": "engine.speculation.options",
     "load_model": "engine.load",
     "TransformersModel": "engine.transformers_model",
     "LanguageModel": "engine.model",

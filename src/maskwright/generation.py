@@ -29,6 +29,7 @@ from maskwright.engine.requests import (
 )
 from maskwright.engine.result import Chunk, environment
 from maskwright.engine.sampling import Sampling
+from maskwright.engine.speculation.options import Speculative
 from maskwright.errors import GenerationError
 from maskwright.grammar.regions import Thinking
 
@@ -62,7 +63,7 @@ class Options(TypedDict, total=False):
     """What every generating function takes by keyword; see :func:`generate`."""
 
     sampling: Sampling | None
-    strategy: Literal["sample", "greedy"] | Search | None
+    strategy: Literal["sample", "greedy"] | Search | Speculative | None
     n: int
     max_tokens: int | None
     stop: Stop
@@ -94,8 +95,9 @@ def generate(
         **options: by keyword:
 
             - ``sampling``: how tokens are drawn. Greedy unless this, ``seed`` or ``strategy="sample"`` is given.
-            - ``strategy``: ``"greedy"`` or ``"sample"``, where the other arguments should not decide it; or a search:
-              ``Beam(width, ...)`` or ``Contrastive(k, alpha)``.
+            - ``strategy``: ``"greedy"`` or ``"sample"``, where the other arguments should not decide it; a search:
+              ``Beam(width, ...)`` or ``Contrastive(k, alpha)``; or ``Speculative(...)``, which drafts tokens and
+              verifies several in one forward.
             - ``n``: outputs per prompt, 1 by default; of a beam, the best ones.
             - ``max_tokens``: the most tokens of an output, EOS included; by default 512 or what the context leaves.
               With a constraint every output is complete within it, or the call raises before any forward.

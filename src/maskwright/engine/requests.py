@@ -12,6 +12,7 @@ from maskwright.engine.request import Grammar, Processor, Request
 from maskwright.engine.result import Result
 from maskwright.engine.rng import Stream, derive, fresh_seed
 from maskwright.engine.sampling import Sampling
+from maskwright.engine.speculation.options import Speculative
 from maskwright.engine.stages import StagedGrammar, token_id
 from maskwright.errors import GenerationError
 from maskwright.grammar.regions import Special, Thinking, is_of_tokens
@@ -56,7 +57,7 @@ class Rules:
         logprobs: how many alternatives results list for each token; None for no details.
         drafts: whether text that the constraint determines, or nearly, takes no decode steps of its own.
         thinking: reasoning that comes before each output.
-        strategy: a search, instead of draws.
+        strategy: how tokens are found, where it is another way than one by one: a search, or drafts.
     """
 
     sampling: Sampling
@@ -74,13 +75,13 @@ class Rules:
     logprobs: int | None = None
     drafts: bool = True
     thinking: Thinking | None = None
-    strategy: Search | None = None
+    strategy: Search | Speculative | None = None
 
 
 def rules(
     *,
     sampling: Sampling | None = None,
-    strategy: Literal["sample", "greedy"] | Search | None = None,
+    strategy: Literal["sample", "greedy"] | Search | Speculative | None = None,
     n: int = 1,
     max_tokens: int | None = None,
     stop: Stop = (),
@@ -102,12 +103,16 @@ def rules(
         TypeError: a value of a wrong type.
     """
     search = strategy if isinstance(strategy, Beam | Contrastive) else None
-    if search is None and strategy not in (None, "sample", "greedy"):
-        raise ValueError(f"strategy is {strategy!r}; it must be 'sample', 'greedy', Beam(...) or Contrastive(...)")
+    own = strategy if isinstance(strategy, Speculative) else search
+    if own is None and strategy not in (None, "sample", "greedy"):
+        raise ValueError(
+            f"strategy is {strategy!r}; it must be 'sample', 'greedy', Beam(...), Contrastive(...) or Speculative(...)"
+        )
     if sampling is not None and not isinstance(sampling, Sampling):
         raise TypeError(f"sampling must be a Sampling, not {type(sampling).__name__}")
     chosen = sampling or Sampling()
-    if search is not None or strategy == "greedy" or (strategy is None and sampling is None and seed is None):
+    drawn = strategy == "sample" or sampling is not None or seed is not None
+    if search is not None or strategy == "greedy" or not drawn:
         chosen = replace(chosen, temperature=0.0)
     if n > 1 and chosen.greedy and search is None:
         raise ValueError(f"n is {n}, but greedy outputs of one prompt are all the same; pass sampling= or seed=")
@@ -135,7 +140,7 @@ def rules(
         logprobs=None if logprobs is None else _at_least("logprobs", logprobs, 0),
         drafts=drafts,
         thinking=thinking,
-        strategy=search,
+        strategy=own,
     )
 
 
