@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from maskwright.errors import (
+    BudgetError,
     ConstraintError,
     GenerationError,
     LarkError,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from maskwright.compilation import acompile, compile_many
     from maskwright.compiler import CompiledGrammar, compile
     from maskwright.engine.load import load_model
+    from maskwright.engine.lookahead.settings import Lookahead, LookaheadStats
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.result import Chunk, Result
     from maskwright.engine.sampling import Sampling
@@ -67,6 +69,8 @@ __all__ = [
     "Result",
     "Chunk",
     "Sampling",
+    "Lookahead",
+    "LookaheadStats",
     # models
     "load_model",
     "TransformersModel",
@@ -111,6 +115,7 @@ __all__ = [
     "LimitError",
     "VocabularyError",
     "GenerationError",
+    "BudgetError",
 ]
 
 # The module of every name that is imported on first use, below this package.
@@ -126,6 +131,8 @@ _LAZY = {
     "Result": "engine.result",
     "Chunk": "engine.result",
     "Sampling": "engine.sampling",
+    "Lookahead": "engine.lookahead.settings",
+    "LookaheadStats": "engine.lookahead.settings",
     "load_model": "engine.load",
     "TransformersModel": "engine.transformers_model",
     "LanguageModel": "engine.model",

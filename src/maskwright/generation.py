@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
 from maskwright.engine.batch import decoder_for, run_requests
+from maskwright.engine.lookahead.settings import Lookahead
 from maskwright.engine.outcome import Outcome, outcome
 from maskwright.engine.progress import Progress
 from maskwright.engine.request import Grammar, Processor
@@ -75,6 +76,7 @@ class Options(TypedDict, total=False):
     logprobs: int | None
     drafts: bool
     thinking: Thinking | None
+    lookahead: Lookahead | Literal["exact", "certified", "smc"] | None
 
 
 def generate(
@@ -112,6 +114,9 @@ def generate(
               that gives the logits to use, before anything else. What it raises ends its own output alone.
             - ``logprobs``: results tell about each token (``Result.logprobs``), with so many alternatives.
             - ``thinking``: reasoning before the output, ``Thinking(end=...)``; the value is that of what follows.
+            - ``lookahead``: ``"exact"``, ``"certified"``, ``"smc"`` or ``Lookahead(...)``: draw from the model
+              conditioned on the constraint, where masking step by step draws from another law. Outputs then end with
+              EOS within ``max_tokens``, and results say how exact they are (``Result.lookahead``).
             - ``drafts``: False gives every token a decode step of its own. The output is the same.
 
     Returns:
@@ -119,6 +124,7 @@ def generate(
 
     Raises:
         ConstraintError: the constraint cannot be enforced.
+        BudgetError: with ``lookahead``, no output was found within ``budget_calls``.
         GenerationError: prompt and max_tokens exceed the context, no output fits into max_tokens, or a row failed
             (the model's logits are not numbers, say): then ``.result`` is that row's and ``.results`` are all.
         ValueError: a parameter out of range.
@@ -199,6 +205,8 @@ def stream(
     how = rules(**options)
     if how.n != 1:
         raise ValueError(f"n is {how.n}; stream gives one output")
+    if how.lookahead is not None:
+        raise ValueError("lookahead draws an output as a whole, stream gives it piece by piece; use generate")
     requests = build_requests(model, [prompt], [compile_for(model, constraint, how.thinking)], how)
     progress = Progress(requests[0].constraint, partial_strings)
     return _chunks(model, decoder_for(model, requests, how, how.sampling), how, progress)

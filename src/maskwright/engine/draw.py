@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from maskwright.engine.heads import Postponed
     from maskwright.engine.rng import Stream
 
-__all__ = ["Alternative", "Draw", "Seen", "draw", "gumbel_max", "mask_logits", "measure"]
+__all__ = ["Alternative", "Draw", "Seen", "before_mask", "draw", "gumbel_max", "mask_logits", "measure"]
 
 Seen = Mapping[int, int]
 
@@ -121,7 +121,7 @@ def draw(
         Per row a draw, or the error that says why there is none; rows do not affect each other.
     """
     logits = logits.float()
-    free, temperature = _before_mask(logits, sampling, seen)
+    free, temperature = before_mask(logits, sampling, seen)
     masked = free if bitmask is None else mask_logits(free, bitmask)
     # Greedy takes the first of several greatest.
     final = None if sampling.greedy else truncate(masked, sampling, _after_mask(sampling))
@@ -141,13 +141,13 @@ def measure(
     """What :func:`draw` says of tokens that were drawn already, without details; there are no penalties."""
     import torch
 
-    free, temperature = _before_mask(logits.float(), sampling, None)
+    free, temperature = before_mask(logits.float(), sampling, None)
     chosen = torch.tensor(list(tokens), dtype=torch.int64, device=logits.device)
     table = _measure(free, mask_logits(free, bitmask), chosen, temperature)
     return [_as_draw(row) for row in _read_back(chosen, table)]
 
 
-def _before_mask(
+def before_mask(
     logits: torch.Tensor, sampling: Sampling, seen: Sequence[Seen] | None
 ) -> tuple[torch.Tensor, float]:
     """Bias and penalties (and temperature, where it comes so early); also the temperature still to be applied."""

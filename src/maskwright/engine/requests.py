@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from maskwright.engine.lookahead.settings import Lookahead, as_lookahead
 from maskwright.engine.request import Grammar, Processor, Request
 from maskwright.engine.result import Result
 from maskwright.engine.rng import Stream, derive, fresh_seed
@@ -55,6 +56,7 @@ class Rules:
         logprobs: how many alternatives results list for each token; None for no details.
         drafts: whether text that the constraint determines, or nearly, takes no decode steps of its own.
         thinking: reasoning that comes before each output.
+        lookahead: how outputs are drawn from the model conditioned on the constraint; None for step by step.
     """
 
     sampling: Sampling
@@ -72,6 +74,7 @@ class Rules:
     logprobs: int | None = None
     drafts: bool = True
     thinking: Thinking | None = None
+    lookahead: Lookahead | None = None
 
 
 def rules(
@@ -91,6 +94,7 @@ def rules(
     logprobs: int | None = None,
     drafts: bool = True,
     thinking: Thinking | None = None,
+    lookahead: Lookahead | str | None = None,
 ) -> Rules:
     """Checks the arguments that all generating functions share.
 
@@ -103,7 +107,8 @@ def rules(
     if sampling is not None and not isinstance(sampling, Sampling):
         raise TypeError(f"sampling must be a Sampling, not {type(sampling).__name__}")
     chosen = sampling or Sampling()
-    if strategy == "greedy" or (strategy is None and sampling is None and seed is None):
+    ahead = as_lookahead(lookahead)
+    if strategy == "greedy" or (strategy is None and sampling is None and seed is None and ahead is None):
         chosen = replace(chosen, temperature=0.0)
     if n > 1 and chosen.greedy:
         raise ValueError(f"n is {n}, but greedy outputs of one prompt are all the same; pass sampling= or seed=")
@@ -128,6 +133,7 @@ def rules(
         logprobs=None if logprobs is None else _at_least("logprobs", logprobs, 0),
         drafts=drafts,
         thinking=thinking,
+        lookahead=ahead,
     )
 
 
