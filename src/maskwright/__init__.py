@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from maskwright.grammar.json_schema import JsonSchema
     from maskwright.grammar.lark import Lark
     from maskwright.grammar.plan import CompileLimits
+    from maskwright.grammar.predicate import Predicate
     from maskwright.grammar.regex import Regex
     from maskwright.grammar.regions import Alt, Capture, Free, Seq, Special, Thinking
     from maskwright.logits import LogitsProcessor
@@ -80,6 +81,7 @@ __all__ = [
     "Regex",
     "Choice",
     "Lark",
+    "Predicate",
     # outputs of several parts
     "Seq",
     "Alt",
@@ -140,6 +142,7 @@ _LAZY = {
     "Regex": "grammar.regex",
     "Choice": "grammar.choice",
     "Lark": "grammar.lark",
+    "Predicate": "grammar.predicate",
     "Seq": "grammar.regions",
     "Alt": "grammar.regions",
     "Free": "grammar.regions",

@@ -143,21 +143,22 @@ def _outcomes(
     """Runs a call; also tells its rules and whether it had one prompt."""
     how, one = rules(**options), is_one_prompt(prompt)
     prompts = cast("Sequence[Prompt]", [prompt] if one else prompt)
-    requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts), how.thinking), how)
+    requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts), how), how)
     return how, one, run_requests(model, requests, how, retries)
 
 
 def _compiled(
-    model: LanguageModel, constraint: Any, one: bool, count: int, thinking: Thinking | None
+    model: LanguageModel, constraint: Any, one: bool, count: int, how: Rules
 ) -> list[Grammar | None]:
     """A compiled constraint for each prompt."""
+    thinking, judged = how.thinking, how.lookahead is not None and how.lookahead.method == "smc"
     if not isinstance(constraint, list | tuple):
-        return [compile_for(model, constraint, thinking)] * count
+        return [compile_for(model, constraint, thinking, judged)] * count
     if one:
         raise TypeError("a list of constraints needs a list of prompts")
     if len(constraint) != count:
         raise ValueError(f"got {len(constraint)} constraints for {count} prompts; pass one, or one per prompt")
-    return [compile_for(model, each, thinking) for each in constraint]
+    return [compile_for(model, each, thinking, judged) for each in constraint]
 
 
 def _shaped(items: list[T], one: bool, n: int) -> T | list[T] | list[list[T]]:

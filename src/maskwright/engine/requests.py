@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from maskwright.engine.lookahead.judge import JudgedGrammar
 from maskwright.engine.lookahead.settings import Lookahead, as_lookahead
 from maskwright.engine.request import Grammar, Processor, Request
 from maskwright.engine.result import Result
@@ -14,6 +15,7 @@ from maskwright.engine.rng import Stream, derive, fresh_seed
 from maskwright.engine.sampling import Sampling
 from maskwright.engine.stages import StagedGrammar, token_id
 from maskwright.errors import GenerationError
+from maskwright.grammar.predicate import Predicate
 from maskwright.grammar.regions import Special, Thinking, is_of_tokens
 
 if TYPE_CHECKING:
@@ -205,8 +207,15 @@ def compile_for(
     model: LanguageModel,
     constraint: Constraint | CompiledGrammar | StagedGrammar | None,
     thinking: Thinking | None = None,
+    judged: bool = False,
 ) -> Grammar | None:
     """The constraint compiled for the model's vocabulary (from the cache where it was before).
+
+    Args:
+        model: whose vocabulary it is.
+        constraint: described or compiled.
+        thinking: reasoning that comes before.
+        judged: whether functions can be asked beside the masks, so that a Predicate will do.
 
     Raises:
         ConstraintError: it cannot be enforced.
@@ -218,6 +227,8 @@ def compile_for(
 
     if isinstance(constraint, StagedGrammar):
         constraint = constraint.constraint
+    if judged and thinking is None and isinstance(constraint, Predicate):
+        return JudgedGrammar(constraint, compile(constraint.masked, model.vocabulary))
     if isinstance(constraint, CompiledGrammar):
         _check_vocabulary(model, constraint)
         if thinking is None:

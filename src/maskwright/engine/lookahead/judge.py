@@ -10,8 +10,8 @@ from maskwright.errors import GenerationError
 
 if TYPE_CHECKING:
     from maskwright.compiler import CompiledGrammar
-    from maskwright.matcher import Matcher
     from maskwright.grammar.predicate import Check, Predicate
+    from maskwright.matcher import Matcher
 
 __all__ = ["Judge", "JudgedGrammar", "PredicateError"]
 

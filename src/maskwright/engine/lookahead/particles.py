@@ -1,8 +1,8 @@
 """Sequential Monte Carlo over the outputs of a constraint.
 
-N particles grow side by side. Where a particle has the prefix u, a move draws what follows from the model among what the
-mask allows and multiplies the particle's weight by the mass of that, m(u): weight times proposal is then the model's own
-probability. Where the weights have become too unequal, ancestors are drawn in proportion to them. The mean weight of
+N particles grow side by side. Where a particle has the prefix u, a move draws what follows from the model among what
+the mask allows and multiplies the particle's weight by the mass of that, m(u): weight times proposal is then the
+model's own probability. Where the weights have become too unequal, ancestors are drawn in proportion to them. The mean weight of
 finished particles is an unbiased estimate of Z, the probability that the model writes a valid output; a particle drawn
 by weight is nearly one from the conditional distribution, with a bias of the order 1/N.
 
@@ -278,14 +278,13 @@ class Particles:
 
     def _asked(self, place: Place) -> float:
         text = place.data.decode("utf-8", "ignore")
+        where = f"text {text[-40:]!r}"
         try:
             found = float(self._settings.twist(text))
         except Exception as error:
-            raise TwistError(f"the twist raised {type(error).__name__}: {error}", location=f"text {text[-40:]!r}") from error
+            raise TwistError(f"the twist raised {type(error).__name__}: {error}", location=where) from error
         if not math.isfinite(found):
-            raise TwistError(
-                f"the twist is {found!r}", location=f"text {text[-40:]!r}", hint="Return the log of a number above 0"
-            )
+            raise TwistError(f"the twist is {found!r}", location=where, hint="Return the log of a number above 0")
         return found
 
     def _resample(self) -> None:
@@ -303,10 +302,11 @@ class Particles:
         ]
 
 
-def _common(paths: Sequence[Sequence[int]]) -> list[int]:
+def _common(paths: Sequence[list[int]]) -> list[int]:
     """The longest beginning that all paths share."""
-    if not paths:
-        return []
-    first, last = min(paths), max(paths)
-    agreed = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    return list(first[:agreed])
+    shared: list[int] = []
+    for nodes in zip(*paths, strict=False):
+        if len(set(nodes)) > 1:
+            break
+        shared.append(nodes[0])
+    return shared

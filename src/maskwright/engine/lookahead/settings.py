@@ -47,7 +47,9 @@ class Lookahead:
     epsilon: float = 0.05
     particles: int = 16
     ess_threshold: float = 0.5
-    twist: Any = None
+    twist: Any = "one-step"
+    block_nodes: int = 32
+    checks: int = 1
     fallback: Literal["raise", "smc", "local"] = "raise"
     tokenization: Literal["all", "canonical"] = "all"
     frontier: int = 4
@@ -85,6 +87,23 @@ def as_lookahead(value: Lookahead | str | None) -> Lookahead | None:
     return Lookahead(method=cast("Method", value))
 
 
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A particle at its end.
+
+    Attributes:
+        text: of the output.
+        tokens: the EOS is the last.
+        weight: its share; those of all particles sum to 1.
+        logprob: log of the model's probability of the tokens.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    weight: float
+    logprob: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookaheadStats:
     """What is known of the law that an output was drawn from, and what it cost.
@@ -115,3 +134,4 @@ class LookaheadStats:
     tv_bound: float | None = None
     entropy: float | None = None
     mode: str | None = None
+    particles: tuple[Weighted, ...] | None = None

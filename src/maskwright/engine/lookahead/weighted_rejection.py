@@ -1,7 +1,7 @@
 """Adaptive weighted rejection: a token that a predicate accepts, and how much mass it accepts, from few questions.
 
 Tokens are drawn without replacement from p and asked about, one after the other. The first that is accepted is a draw
-from p among the accepted ones. The mass of those, p(S), is estimated from the same sequence: having seen x_1 .. x_{j-1},
+from p among the accepted ones. The mass of those, p(S), is estimated from the same sequence: after x_1 .. x_{j-1},
 
     t_j = sum of p(x_i) over accepted x_i, i < j  +  [x_j accepted] (1 - sum of p(x_i), i < j)
 
@@ -55,7 +55,7 @@ def weighted_rejection(
             break
     if chosen is None:
         return None
-    estimates = []
+    estimates: list[float] = []
     for at in order:
         if len(estimates) == further:
             break
@@ -68,7 +68,7 @@ def weighted_rejection(
 
 
 def _descending(keys: npt.NDArray[np.float64]) -> Iterator[int]:
-    """The indices of finite keys, greatest first; a shared iterator, so that a second loop goes on where one stopped."""
+    """The indices of finite keys, greatest first, sorted as far as they are asked for."""
     first = np.argpartition(-keys, _FIRST)[:_FIRST] if len(keys) > _FIRST else np.arange(len(keys))
     first = first[np.argsort(-keys[first], kind="stable")]
     yield from (int(at) for at in first if keys[at] > -np.inf)
