@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
+from tests.engine.models import ToyCache
 
 from maskwright import Vocabulary
-from tests.engine.models import ToyCache
 
 TOKENS = [b"a", b"b", b"c", b"ab", b"bc"]
 EOS = len(TOKENS)
-_SCALE = 2.0
 
 
 class TableModel:
@@ -21,16 +20,22 @@ class TableModel:
 
     name = "table"
 
-    def __init__(self, seed: int = 0, tokens: Sequence[bytes] = TOKENS, tilt: Mapping[int, float] = {}) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        tokens: Sequence[bytes] = TOKENS,
+        tilt: Mapping[int, float] | None = None,
+        scale: float = 2.0,
+    ) -> None:
         self.vocabulary = Vocabulary([*tokens, b"<eos>"], eos_ids=[len(tokens)])
         self.eos_ids = self.vocabulary.eos_ids
         self.context_length = 512
         self.device = torch.device("cpu")
         self.forwards = 0
-        self._seed = seed
+        self._seed, self._scale = seed, scale
         self._known: dict[tuple[int, ...], torch.Tensor] = {}
         self._tilt = torch.zeros(len(tokens) + 1)
-        for token, more in tilt.items():
+        for token, more in (tilt or {}).items():
             self._tilt[token] = more
 
     def logits(self, tokens: tuple[int, ...]) -> torch.Tensor:
@@ -38,7 +43,7 @@ class TableModel:
         found = self._known.get(tokens)
         if found is None:
             rng = np.random.default_rng([self._seed, *tokens])
-            drawn = torch.from_numpy(_SCALE * rng.standard_normal(self.vocabulary.size)).float()
+            drawn = torch.from_numpy(self._scale * rng.standard_normal(self.vocabulary.size)).float()
             found = self._known[tokens] = drawn + self._tilt
         return found
 

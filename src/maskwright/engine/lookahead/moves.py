@@ -7,6 +7,7 @@ probability of the move times weight is then, in expectation, the model's probab
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from maskwright.engine.draw import Draw
 from maskwright.engine.lookahead.cuts import Cut, Spread, log_sum
+from maskwright.engine.lookahead.resampling import edges_of, index_at
 from maskwright.engine.lookahead.weighted_rejection import weighted_rejection
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from maskwright.engine.request import Guide
     from maskwright.engine.rng import Stream
 
-__all__ = ["Move", "Place", "along_cut", "judged", "single"]
+__all__ = ["Move", "Place", "along_cut", "judged", "single", "without_ends"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,6 +44,7 @@ class Place:
         log_p: the model's log-probabilities of these.
         log_mass: log of the mass that a move keeps: their sum, or that of the cut where there is one.
         cut: the tree that the next move spans.
+        log_twist: of psi.
         spread: its probabilities.
         after: places that moves from here lead to, by the tokens between.
     """
@@ -54,9 +57,21 @@ class Place:
     ids: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     log_p: Floats = field(default_factory=lambda: np.zeros(0))
     log_mass: float = -math.inf
+    log_twist: float = 0.0
     cut: Cut | None = None
     spread: Spread | None = None
     after: dict[tuple[int, ...], Place] = field(default_factory=dict)
+    _edges: list[float] = field(default_factory=list)
+    _moves: dict[int, Move] = field(default_factory=dict)
+
+    def draw(self, log_p: Floats, uniform: float, move: Callable[[int], Move]) -> Move:
+        """The move for one of some probabilities, drawn by inversion; particles share the work."""
+        if not self._edges:
+            self._edges = edges_of(log_p).tolist()
+        at = index_at(self._edges, uniform)
+        if at not in self._moves:
+            self._moves[at] = move(at)
+        return self._moves[at]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +91,22 @@ class Move:
 
 def single(place: Place, uniform: float) -> Move:
     """One token of those that the mask allows."""
-    at = _by_mass(place.log_p, uniform)
-    draw = Draw(int(place.ids[at]), float(place.log_p[at]), min(0.0, place.log_mass))
-    return Move((draw,), place.log_mass)
+
+    def move(at: int) -> Move:
+        draw = Draw(int(place.ids[at]), float(place.log_p[at]), min(0.0, place.log_mass))
+        return Move((draw,), place.log_mass)
+
+    return place.draw(place.log_p, uniform, move)
 
 
 def along_cut(place: Place, uniform: float) -> Move:
     """The tokens to one leaf of the place's cut."""
     cut, spread = place.cut, place.spread
     assert cut is not None and spread is not None
-    leaf = _by_mass(spread.log_p, uniform)
+    return place.draw(spread.log_p, uniform, lambda leaf: _to_leaf(cut, spread, leaf))
+
+
+def _to_leaf(cut: Cut, spread: Spread, leaf: int) -> Move:
     node, token, draws, nodes = int(spread.nodes[leaf]), int(spread.tokens[leaf]), [], []
     while node >= 0:
         step = float(spread.steps[node][cut.allowed[node].index(token)])
@@ -96,9 +117,7 @@ def along_cut(place: Place, uniform: float) -> Move:
     return Move(tuple(draws[::-1]), spread.log_mass, nodes[::-1])
 
 
-def judged(
-    place: Place, judge: Judge, stream: Stream, step: int, ends: frozenset[int], base: Base, checks: int
-) -> Move | None:
+def judged(place: Place, judge: Judge, stream: Stream, step: int, ends: frozenset[int], base: Base) -> Move | None:
     """One token that the mask allows and a predicate accepts; None where there is none."""
     tokens, kinds = base.model.vocabulary.tokens, base.model.vocabulary.kinds
 
@@ -108,33 +127,18 @@ def judged(
             return judge.may_end(place.data)
         return judge.may_begin(place.data if kinds[token] else place.data + tokens[token])
 
-    kept = log_sum(place.log_p)
-    within = place.log_p - kept
-    if judge.has_prefix:
-        noise = stream.gumbels(step, place.ids.astype(np.int64))
-        found = weighted_rejection(within, noise, accepts, checks)
-    else:
-        found = _all_but_ends(place, within, judge, ends, float(stream.uniforms(step, 1)[0]))
+    noise = stream.gumbels(step, place.ids.astype(np.int64))
+    found = weighted_rejection(place.log_p - place.log_mass, noise, accepts, base.settings.checks)
     if found is None:
         return None
     at, mass = found
-    weight = kept + math.log(mass)
+    weight = place.log_mass + math.log(mass)
     return Move((Draw(int(place.ids[at]), float(place.log_p[at]), min(0.0, weight)),), weight)
 
 
-def _all_but_ends(
-    place: Place, within: Floats, judge: Judge, ends: frozenset[int], uniform: float
-) -> tuple[int, float] | None:
-    """Where beginnings are not asked about, one question tells all: whether the text may end here."""
+def without_ends(place: Place, judge: Judge, ends: frozenset[int]) -> None:
+    """Where beginnings are not asked about, one question tells all: takes the EOS out where the text may not end."""
     is_end = np.isin(place.ids, list(ends))
-    good = within.copy()
     if is_end.any() and not judge.may_end(place.data):
-        good[is_end] = -math.inf
-    mass = log_sum(good)
-    return None if mass == -math.inf else (_by_mass(good, uniform), min(1.0, math.exp(mass)))
-
-
-def _by_mass(log_p: Floats, uniform: float) -> int:
-    """An index in proportion to its probability, by inversion; never one of probability 0."""
-    edges = np.exp(log_p - log_p.max()).cumsum()
-    return int(np.searchsorted(edges, uniform * edges[-1], side="right"))
+        place.ids, place.log_p = place.ids[~is_end], place.log_p[~is_end]
+        place.log_mass = log_sum(place.log_p)

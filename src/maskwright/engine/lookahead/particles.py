@@ -2,9 +2,9 @@
 
 N particles grow side by side. Where a particle has the prefix u, a move draws what follows from the model among what
 the mask allows and multiplies the particle's weight by the mass of that, m(u): weight times proposal is then the
-model's own probability. Where the weights have become too unequal, ancestors are drawn in proportion to them. The mean weight of
-finished particles is an unbiased estimate of Z, the probability that the model writes a valid output; a particle drawn
-by weight is nearly one from the conditional distribution, with a bias of the order 1/N.
+model's own probability. Where the weights have become too unequal, ancestors are drawn in proportion to them. The mean
+weight of finished particles is an unbiased estimate of Z, the probability that the model writes a valid output; a
+particle drawn by weight is nearly one from the conditional distribution, with a bias of the order 1/N.
 
 Particles with the same prefix share a row of the cache: a forward has as many rows as there are different prefixes.
 
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,8 +30,8 @@ import numpy as np
 from maskwright.engine.draw import Draw
 from maskwright.engine.lookahead.cuts import grow, log_sum, spread
 from maskwright.engine.lookahead.judge import Judge
-from maskwright.engine.lookahead.moves import Move, Place, along_cut, judged, single
-from maskwright.engine.lookahead.resampling import Floats, effective_size, log_mean, normalized, systematic
+from maskwright.engine.lookahead.moves import Move, Place, along_cut, judged, single, without_ends
+from maskwright.engine.lookahead.resampling import Floats, draw_one, effective_size, log_mean, systematic
 from maskwright.engine.rng import Stream, derive
 from maskwright.engine.trees import extend_tree
 from maskwright.errors import GenerationError
@@ -46,7 +46,7 @@ __all__ = ["Particle", "Particles", "TwistError"]
 
 _WIDEST = 64  # tokens allowed at an inner node of a cut
 # Addresses of random numbers, away from those of samples (from 0 up) and retries (small negative ones).
-_RESAMPLING, _PICK, _SLOTS = -(1 << 40), -(1 << 40) - 1, -(1 << 41)
+_RESAMPLING, _PICK, _MOVES, _SLOTS = -(1 << 40), -(1 << 40) - 1, -(1 << 40) - 2, -(1 << 41)
 
 
 class TwistError(GenerationError):
@@ -60,19 +60,22 @@ class Particle:
     Attributes:
         draws: its tokens so far, each with its ``log p`` and the log of the mass that its mask kept.
         log_weight: of its importance weight.
-        log_twist: psi at its prefix; 0 once it has ended.
         place: its prefix; None once it has ended.
     """
 
     draws: tuple[Draw, ...]
     log_weight: float
-    log_twist: float
     place: Place | None
 
     @property
     def tokens(self) -> tuple[int, ...]:
         """Of the output so far."""
         return tuple(draw.token for draw in self.draws)
+
+    @property
+    def log_twisted(self) -> float:
+        """Its weight times psi, which is 1 once it has ended."""
+        return self.log_weight + (self.place.log_twist if self.place is not None else 0.0)
 
 
 class Particles:
@@ -99,10 +102,8 @@ class Particles:
         self._judge = judge
         self._is_cancelled = cancelled
         self._step = 0
-        stream, count = base.request.stream, base.settings.particles
-        self._streams = [Stream(derive(stream.seed, _SLOTS - slot), stream.request) for slot in range(count)]
         root = Place((), base.text_of(()), base.start())
-        self.particles = [Particle((), 0.0, 0.0, root) for _ in range(count)]
+        self.particles = [Particle((), 0.0, root)] * base.settings.particles
         self._ends = frozenset(base.model.eos_ids)
 
     # --- what they say
@@ -124,12 +125,13 @@ class Particles:
 
     def pick(self) -> Particle:
         """One of them, drawn by weight."""
-        edges = normalized(self.log_weights).cumsum()
-        return self.particles[int(np.searchsorted(edges / edges[-1], self._uniform(_PICK), side="right"))]
+        return self.particles[draw_one(self.log_weights, self._uniforms(_PICK, 1)[0])]
 
-    def _uniform(self, address: int) -> float:
+    def _uniforms(self, address: int, count: int) -> list[float]:
+        """Random numbers of this step for one purpose; entry ``i`` is that of slot ``i``."""
         stream = self._base.request.stream
-        return float(Stream(derive(stream.seed, address), stream.request).uniforms(self._step, 1)[0])
+        found: list[float] = Stream(derive(stream.seed, address), stream.request).uniforms(self._step, count).tolist()
+        return found
 
     # --- the loop
 
@@ -168,9 +170,12 @@ class Particles:
             place.ids = self._base.allowed(place.guide, place.tokens)
             place.log_p = row[place.ids]
             place.log_mass = log_sum(place.log_p)
+            if self._judge is not None and not self._judge.has_prefix:
+                without_ends(place, self._judge, self._ends)
         tree = self._read_cuts(places, cache)
         if self._settings.twist == "one-step":
-            self._twist_all(lambda place: place.log_mass)
+            for place in places:
+                place.log_twist = place.log_mass
         return tree
 
     def _read_cuts(self, places: list[Place], cache: Cache) -> Any:
@@ -205,31 +210,31 @@ class Particles:
     def _move(self) -> list[tuple[Place, Move]]:
         """Moves all particles that have not ended; the moves of those that still have not."""
         moved = []
-        for slot, particle in enumerate(self.particles):
+        uniforms = self._uniforms(_MOVES, len(self.particles))
+        for slot, (particle, uniform) in enumerate(zip(self.particles, uniforms, strict=True)):
             place = particle.place
             if place is None:
                 continue
-            move = self._draw(place, self._streams[slot])
+            move = self._draw(place, slot, uniform)
             if move is None:
-                self.particles[slot] = replace(particle, log_weight=-math.inf, log_twist=0.0, place=None)
+                self.particles[slot] = Particle(particle.draws, -math.inf, None)
                 continue
             after = None if move.draws[-1].token in self._ends else self._place_after(place, move)
-            weight = particle.log_weight + move.log_weight
-            self.particles[slot] = Particle((*particle.draws, *move.draws), weight, 0.0, after)
+            self.particles[slot] = Particle(
+                (*particle.draws, *move.draws), particle.log_weight + move.log_weight, after
+            )
             if after is not None:
                 moved.append((place, move))
-        if callable(self._settings.twist):
-            self._twist_all(self._asked)
         return moved
 
-    def _draw(self, place: Place, stream: Stream) -> Move | None:
+    def _draw(self, place: Place, slot: int, uniform: float) -> Move | None:
         if not math.isfinite(place.log_mass):
             return None
-        if self._judge is not None:
-            checks = self._settings.checks
-            return judged(place, self._judge, stream, self._step, self._ends, self._base, checks)
-        uniform = float(stream.uniforms(self._step, 1)[0])
-        return single(place, uniform) if place.spread is None else along_cut(place, uniform)
+        if self._judge is None or not self._judge.has_prefix:
+            return single(place, uniform) if place.spread is None else along_cut(place, uniform)
+        stream = self._base.request.stream
+        own = Stream(derive(stream.seed, _SLOTS - slot), stream.request)
+        return judged(place, self._judge, own, self._step, self._ends, self._base)
 
     def _place_after(self, place: Place, move: Move) -> Place:
         tokens = tuple(draw.token for draw in move.draws)
@@ -241,6 +246,8 @@ class Particles:
             output = (*place.tokens, *tokens)
             found = place.after[tokens] = Place(output, self._base.text_of(output), guide, row=place.row)
             found.unread = list(tokens)
+            twist = self._settings.twist
+            found.log_twist = _psi(twist, found) if callable(twist) else 0.0
         return found
 
     def _agreed(self, moved: list[tuple[Place, Move]], rows: int) -> list[list[int]]:
@@ -267,39 +274,19 @@ class Particles:
 
     # --- resampling
 
-    def _twist_all(self, psi: Callable[[Place], float]) -> None:
-        known: dict[int, float] = {}
-        for slot, particle in enumerate(self.particles):
-            place = particle.place
-            if place is not None:
-                if id(place) not in known:
-                    known[id(place)] = psi(place)
-                self.particles[slot] = replace(particle, log_twist=known[id(place)])
-
-    def _asked(self, place: Place) -> float:
-        text = place.data.decode("utf-8", "ignore")
-        where = f"text {text[-40:]!r}"
-        try:
-            found = float(self._settings.twist(text))
-        except Exception as error:
-            raise TwistError(f"the twist raised {type(error).__name__}: {error}", location=where) from error
-        if not math.isfinite(found):
-            raise TwistError(f"the twist is {found!r}", location=where, hint="Return the log of a number above 0")
-        return found
-
     def _resample(self) -> None:
         """Draws ancestors where weights times twists are too unequal; ended particles take part with psi = 1."""
-        twisted = np.array([each.log_weight + each.log_twist for each in self.particles])
+        twisted = np.array([each.log_twisted for each in self.particles])
         if not np.isfinite(twisted).any() or all(each.place is None for each in self.particles):
             return
         if effective_size(twisted) >= self._settings.ess_threshold * len(twisted):
             return
         self.resampled += 1
-        mean = log_mean(twisted)
-        ancestors = systematic(twisted, self._uniform(_RESAMPLING)).tolist()
-        self.particles = [
-            replace(self.particles[at], log_weight=mean - self.particles[at].log_twist) for at in ancestors
-        ]
+        mean, old = log_mean(twisted), list(self.particles)
+        for slot, at in enumerate(systematic(twisted, self._uniforms(_RESAMPLING, 1)[0]).tolist()):
+            chosen = old[at]
+            weight = mean - (chosen.log_twisted - chosen.log_weight)
+            self.particles[slot] = Particle(chosen.draws, weight, chosen.place)
 
 
 def _common(paths: Sequence[list[int]]) -> list[int]:
@@ -310,3 +297,16 @@ def _common(paths: Sequence[list[int]]) -> list[int]:
             break
         shared.append(nodes[0])
     return shared
+
+
+def _psi(twist: Callable[[str], float], place: Place) -> float:
+    """What a caller's twist says of a place."""
+    text = place.data.decode("utf-8", "ignore")
+    where = f"text {text[-40:]!r}"
+    try:
+        found = float(twist(text))
+    except Exception as error:
+        raise TwistError(f"the twist raised {type(error).__name__}: {error}", location=where) from error
+    if not math.isfinite(found):
+        raise TwistError(f"the twist is {found!r}", location=where, hint="Return the log of a number above 0")
+    return found

@@ -9,11 +9,13 @@ size); Kitagawa, "Monte Carlo filter and smoother", JCGS 1996 (systematic resamp
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["effective_size", "log_mean", "normalized", "systematic"]
+__all__ = ["draw_one", "edges_of", "effective_size", "index_at", "log_mean", "normalized", "systematic"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,7 +50,22 @@ def systematic(log_weights: Floats, uniform: float) -> npt.NDArray[np.int64]:
     Returns:
         int64, shape ``(N,)``, ascending.
     """
-    edges = normalized(log_weights).cumsum()
-    points = (np.arange(len(edges)) + uniform) / len(edges)
-    # Divided by the last edge, every point is below it: a particle without weight is never an ancestor.
-    return np.searchsorted(edges / edges[-1], points, side="right").astype(np.int64)
+    points = (np.arange(len(log_weights)) + uniform) / len(log_weights)
+    edges = edges_of(log_weights).tolist()
+    return np.array([index_at(edges, point) for point in points.tolist()], dtype=np.int64)
+
+
+def draw_one(log_weights: Floats, uniform: float) -> int:
+    """An index in proportion to its weight, by inversion of one random number in ``[0, 1)``."""
+    return index_at(edges_of(log_weights).tolist(), uniform)
+
+
+def edges_of(log_weights: Floats) -> Floats:
+    """Where weights end that are laid end to end."""
+    return np.asarray(np.exp(log_weights - log_weights.max()).cumsum())
+
+
+def index_at(edges: Sequence[float], point: float) -> int:
+    """On which weight a point falls, of ``[0, 1)`` from the first to the last edge; never on one that is 0."""
+    # Products round: every point must stay below the last edge.
+    return bisect_right(edges, min(point * edges[-1], math.nextafter(edges[-1], 0.0)))
