@@ -83,7 +83,7 @@ class Base:
         if left > 0:
             guide.fill_mask(words, left)
         found = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")[: self.width])
-        if self.settings.tokenization == "canonical" and not self._is_canonical(output):
+        if self.settings.tokenization == "canonical" and not self.is_canonical(output):
             found = found[~np.isin(found, self.model.eos_ids)]
         return found.astype(np.int32)
 
@@ -138,7 +138,7 @@ class Base:
         tokens, kinds = self.model.vocabulary.tokens, self.model.vocabulary.kinds
         return b"".join(tokens[i] for i in (*self.request.prefix, *output) if not kinds[i])
 
-    def _is_canonical(self, output: Sequence[int]) -> bool:
+    def is_canonical(self, output: Sequence[int]) -> bool:
         """Whether the tokenizer cuts the text of a complete output as it is cut here."""
         try:
             text = self.text_of(output).decode()

@@ -17,6 +17,7 @@ from maskwright.engine.lookahead.reader import Branches, chunk_size, learn
 from maskwright.engine.lookahead.search import Leaf
 from maskwright.engine.lookahead.trie import log_sum
 from maskwright.engine.trees import extend_tree
+from maskwright.grammar.choice import Choice
 
 if TYPE_CHECKING:
 
@@ -33,8 +34,38 @@ def enumerated(base: Base, trie: Trie, limit: int) -> bool:
     Stops as soon as there are more.
     """
     if trie.finite is None:
-        trie.finite = _list(base, trie, limit)
+        spellings = _spellings(base)
+        trie.finite = _list(base, trie, limit) if spellings is None else _spell(base, trie, spellings, limit)
     return trie.finite
+
+
+def _spellings(base: Base) -> list[list[int]] | None:
+    """The tokenizer's spelling of each choice, where only these count and the constraint is a list of choices."""
+    assert base.request.constraint is not None
+    choice = base.request.constraint.constraint
+    if base.settings.tokenization != "canonical" or not isinstance(choice, Choice) or base.request.prefix:
+        return None
+    found = [list(base.model.encode(text, add_special=False)) if text else [] for text in choice.texts]
+    return found if all(map(base.is_canonical, found)) else None
+
+
+def _spell(base: Base, trie: Trie, spellings: Sequence[Sequence[int]], limit: int) -> bool:
+    """Makes the nodes of these spellings, and has their masks hold nothing else."""
+    after: dict[tuple[int, ...], set[int]] = {}
+    for tokens in spellings:
+        if len(tokens) < base.request.max_tokens:
+            for at, token in enumerate(tokens):
+                after.setdefault(tuple(tokens[:at]), set()).add(token)
+            after.setdefault(tuple(tokens), set()).update(trie.eos)
+    if len(after) > limit or trie.root.known:
+        return False
+    stack = [trie.root]
+    while stack:
+        node = stack.pop()
+        wanted = after.get(tuple(node.output()), set())
+        node.ids = node.ids[np.isin(node.ids, list(wanted))]
+        stack += [trie.child(base, node, int(token)) for token in node.ids if token not in trie.eos]
+    return True
 
 
 def _list(base: Base, trie: Trie, limit: int) -> bool:

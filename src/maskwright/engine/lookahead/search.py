@@ -1,12 +1,12 @@
 """Exact samples by a race: the first valid output to arrive is one from the model conditioned on the constraint.
 
 Give every sequence ``x`` of tokens a clock of rate ``P(x)``. The first to ring among the valid ones is ``x`` with
-probability ``P(x) / Z``, the next is a sample without replacement, and so on. The race is run from the top: the first to
-ring below a prefix ``u`` rings at a time ``T(u)``; one of its children ``ut``, drawn by ``p``, has the same time, and
-those of the others follow by the clocks of what is left. Beginnings that no valid output has are dropped as soon as they
-ring, which costs nothing. The prefix with the least time is looked at next, and needs one distribution if it has not
-been looked at before. Random numbers are keyed by prefix, so that neither the number of prefixes that share a forward
-nor what is known already changes a sample. Times are kept as logarithms.
+probability ``P(x) / Z``, the next is a sample without replacement, and so on. The race is run from the top: the first
+to ring below a prefix ``u`` rings at a time ``T(u)``; one of its children ``ut``, drawn by ``p``, has the same time,
+and those of the others follow by the clocks of what is left. Beginnings that no valid output has are dropped as soon as
+they ring, which costs nothing. The prefix with the least time is looked at next, and needs one distribution if it has
+not been looked at before. Random numbers are keyed by prefix, so that neither the number of prefixes that share a
+forward nor what is known already changes a sample. Times are kept as logarithms.
 
 Sources: the race is the top-down sampling of Gumbel maxima (Maddison, Tarlow and Minka, "A* sampling", NIPS 2014; Kool,
 van Hoof and Welling, "Stochastic beams and where to find them", ICML 2019, arXiv:1903.06059) with minus the log of a

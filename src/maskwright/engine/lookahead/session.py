@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from maskwright.engine.outcome import Outcome
     from maskwright.engine.request import Request
     from maskwright.engine.requests import Rules
+    from maskwright.engine.result import Result
     from maskwright.engine.rng import Stream
     from maskwright.engine.sampling import Sampling
 
     Sampler = Callable[["Session", Stream], tuple["Leaf", LookaheadStats]]
 
-__all__ = ["Session", "check_base", "run_sessions"]
+__all__ = ["Session", "budget_error", "check_base", "draws_of", "no_output", "run_sessions"]
 
 _BEST = 5  # outputs that a BudgetError lists
 
@@ -137,16 +138,21 @@ class Session:
         return _costing(out, out.result.stats.model_calls, len(out.result.tokens))
 
     def _error(self, request: Request, stats: LookaheadStats, started: float) -> BudgetError:
-        low, high = self.log_bounds
         leaves = heapq.nlargest(_BEST, _leaves(self), key=lambda leaf: leaf.logprob)
         found = [finished(self._of(request), draws_of(leaf), self.how, stats, started) for leaf in leaves]
-        return BudgetError(
-            f"lookahead found no output in {self.settings.budget_calls} forwards; the model obeys the constraint with "
-            f"a probability between {math.exp(low):.2g} and {math.exp(high):.2g}",
-            log_Z=(low, high),
-            best=[out.result for out in found],
-            hint="Ask for the format in the prompt, raise budget_calls, or allow a fallback",
-        )
+        return budget_error(self, "had no sample to give", [out.result for out in found])
+
+
+def budget_error(session: Session, found: str, best: Sequence[Result]) -> BudgetError:
+    """The error of a budget that has ended."""
+    low, high = session.log_bounds
+    return BudgetError(
+        f"after {session.settings.budget_calls} forwards lookahead {found}; the model obeys the constraint with a "
+        f"probability between {math.exp(low):.2g} and {math.exp(high):.2g}",
+        log_Z=(low, high),
+        best=best,
+        hint="Ask for the format in the prompt, raise budget_calls, or allow a fallback",
+    )
 
 
 def _costing(out: Outcome, calls: int, nodes: int) -> Outcome:
