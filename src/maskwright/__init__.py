@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from maskwright.compilation import acompile, compile_many
     from maskwright.compiler import CompiledGrammar, compile
     from maskwright.engine.load import load_model
+    from maskwright.engine.lookahead.rank import Classification, classify, topk
     from maskwright.engine.lookahead.settings import Lookahead, LookaheadStats
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.result import Chunk, Result
@@ -70,8 +71,12 @@ __all__ = [
     "Result",
     "Chunk",
     "Sampling",
+    # the model's own distribution, given that the output is valid
     "Lookahead",
     "LookaheadStats",
+    "classify",
+    "Classification",
+    "topk",
     # models
     "load_model",
     "TransformersModel",
@@ -133,6 +138,9 @@ _LAZY = {
     "Result": "engine.result",
     "Chunk": "engine.result",
     "Sampling": "engine.sampling",
+    "classify": "engine.lookahead.rank",
+    "Classification": "engine.lookahead.rank",
+    "topk": "engine.lookahead.rank",
     "Lookahead": "engine.lookahead.settings",
     "LookaheadStats": "engine.lookahead.settings",
     "load_model": "engine.load",

@@ -1,100 +1,162 @@
-"""A language model that is a table, and laws by brute force: nothing here uses masks, tries or particles."""
+"""A language model given by a table, and a brute-force oracle for what it says of a constraint.
+
+The oracle tries all sequences of tokens, and shares no code with the sampler.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import torch
-from tests.engine.models import ToyCache
 
 from maskwright import Vocabulary
 
-TOKENS = [b"a", b"b", b"c", b"ab", b"bc"]
+TOKENS = (b"0", b"1", b"00", b"01", b"10", b"11", b"a", b"b")
 EOS = len(TOKENS)
 
 
+class TableCache:
+    def __init__(self, rows: list[tuple[int, ...]]) -> None:
+        self.rows = rows
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return tuple(map(len, self.rows))
+
+    def fork(self, rows: Sequence[int]) -> TableCache:
+        return TableCache([self.rows[r] for r in rows])
+
+    def select(self, rows: Sequence[int]) -> None:
+        self.rows = [self.rows[r] for r in rows]
+
+    def truncate(self, lengths: Sequence[int]) -> None:
+        self.rows = [row[:length] for row, length in zip(self.rows, lengths, strict=True)]
+
+
 class TableModel:
-    """Random logits for every sequence of tokens; after `seed` nothing is random."""
+    """Logits by prefix, drawn once from a generator that the prefix seeds. Counts its forwards.
+
+    Args:
+        seed: of the table.
+        scale: of the logits.
+        bias: added to the logits of some tokens.
+    """
 
     name = "table"
+    context_length = 512
+    device = torch.device("cpu")
+    vocabulary = Vocabulary([*TOKENS, b"<eos>"], eos_ids=[EOS])
+    eos_ids = (EOS,)
 
-    def __init__(
-        self,
-        seed: int = 0,
-        tokens: Sequence[bytes] = TOKENS,
-        tilt: Mapping[int, float] | None = None,
-        scale: float = 2.0,
-    ) -> None:
-        self.vocabulary = Vocabulary([*tokens, b"<eos>"], eos_ids=[len(tokens)])
-        self.eos_ids = self.vocabulary.eos_ids
-        self.context_length = 512
-        self.device = torch.device("cpu")
-        self.forwards = 0
-        self._seed, self._scale = seed, scale
-        self._known: dict[tuple[int, ...], torch.Tensor] = {}
-        self._tilt = torch.zeros(len(tokens) + 1)
-        for token, more in (tilt or {}).items():
-            self._tilt[token] = more
+    def __init__(self, seed: int = 0, scale: float = 1.5, bias: Mapping[int, float] | None = None) -> None:
+        self.seed, self.scale, self.bias = seed, scale, dict(bias or {})
+        self.rows: dict[tuple[int, ...], torch.Tensor] = {}
+        self.calls = self.tokens = 0
 
-    def logits(self, tokens: tuple[int, ...]) -> torch.Tensor:
-        """What follows a sequence, the prompt included."""
-        found = self._known.get(tokens)
+    def logits(self, prefix: tuple[int, ...]) -> torch.Tensor:
+        found = self.rows.get(prefix)
         if found is None:
-            rng = np.random.default_rng([self._seed, *tokens])
-            drawn = torch.from_numpy(self._scale * rng.standard_normal(self.vocabulary.size)).float()
-            found = self._known[tokens] = drawn + self._tilt
+            rng = np.random.default_rng([self.seed, zlib.crc32(bytes(prefix))])
+            row = rng.normal(size=EOS + 1) * self.scale
+            for token, value in self.bias.items():
+                row[token] += value
+            found = self.rows[prefix] = torch.from_numpy(row.astype(np.float32))
         return found
 
     def encode(self, text: str, *, add_special: bool = True) -> list[int]:
-        """One token for a prompt; the single bytes of a text."""
-        return [0] if add_special else [self.vocabulary.tokens.index(bytes([b])) for b in text.encode()]
+        """Cuts from the left, the longest token first."""
+        found, rest = [], text.encode()
+        while rest:
+            token = max((t for t in TOKENS if rest.startswith(t)), key=len)
+            found.append(TOKENS.index(token))
+            rest = rest[len(token) :]
+        return found
 
     def apply_chat_template(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        return [0]
+        return self.encode("".join(m["content"] for m in messages))
 
-    def new_cache(self, batch: int) -> ToyCache:
-        return ToyCache([[] for _ in range(batch)])
+    def new_cache(self, batch: int) -> TableCache:
+        return TableCache([()] * batch)
 
-    def forward(self, tokens: Sequence[Sequence[int]], cache: ToyCache) -> torch.Tensor:
+    def forward(self, tokens: Sequence[Sequence[int]], cache: TableCache) -> torch.Tensor:
         return torch.stack([block[-1] for block in self.forward_all(tokens, cache)])
 
-    def forward_all(self, tokens: Sequence[Sequence[int]], cache: ToyCache) -> list[torch.Tensor]:
-        self.forwards += 1
-        out = []
-        for row, new in zip(cache.rows, tokens, strict=True):
-            blocks = []
-            for token in new:
-                row.append(token)
-                blocks.append(self.logits(tuple(row)))
-            out.append(torch.stack(blocks))
-        return out
-
-    def log_p(self, tokens: tuple[int, ...], temperature: float = 1.0) -> np.ndarray:
-        """Log-probabilities after a prompt of token 0 and an output, float64."""
-        return torch.log_softmax(self.logits((0, *tokens)).double() / temperature, -1).numpy()
+    def forward_all(self, tokens: Sequence[Sequence[int]], cache: TableCache) -> list[torch.Tensor]:
+        self.calls += 1
+        blocks = []
+        for at, new in enumerate(tokens):
+            self.tokens += len(new)
+            row = cache.rows[at]
+            blocks.append(torch.stack([self.logits((*row, *new[: i + 1])) for i in range(len(new))]))
+            cache.rows[at] = (*row, *new)
+        return blocks
 
 
-def language(model: TableModel, pattern: str, longest: int) -> dict[tuple[int, ...], float]:
-    """P of all sequences of at most `longest` tokens that end with EOS and match, by trying every sequence."""
+Logits = Callable[[tuple[int, ...]], np.ndarray]
+
+
+def log_softmax(row: np.ndarray) -> np.ndarray:
+    row = np.asarray(row, dtype=np.float64)
+    return row - row.max() - math.log(np.exp(row - row.max()).sum())
+
+
+def table_law(
+    model: TableModel,
+    pattern: str,
+    max_tokens: int,
+    prompt: Sequence[int] = (0,),
+    change: Callable[[np.ndarray, tuple[int, ...]], np.ndarray] = lambda row, output: row,
+    keep: Callable[[tuple[int, ...]], bool] = lambda output: True,
+) -> dict[tuple[int, ...], float]:
+    """The probability of every valid sequence, by trying all sequences of tokens that end with EOS.
+
+    Args:
+        model: the table.
+        pattern: a regular expression that texts must match in full.
+        max_tokens: EOS included.
+        prompt: what comes before.
+        change: makes the logits of the law from those of the model and the output so far.
+        keep: which sequences count, by their tokens without EOS.
+    """
     found: dict[tuple[int, ...], float] = {}
-    tokens, eos = model.vocabulary.tokens, model.eos_ids[0]
+    match = re.compile(pattern.encode()).fullmatch
 
-    def extend(prefix: tuple[int, ...], log_p: float) -> None:
-        steps = model.log_p(prefix)
-        text = b"".join(tokens[t] for t in prefix).decode()
-        if re.fullmatch(pattern, text):
-            found[(*prefix, eos)] = float(np.exp(log_p + steps[eos]))
-        if len(prefix) + 1 < longest:
-            for token in range(len(tokens) - 1):
-                extend((*prefix, token), log_p + steps[token])
+    def walk(output: tuple[int, ...], logp: float) -> None:
+        row = log_softmax(change(model.logits((*prompt, *output)).double().numpy(), output))
+        text = b"".join(TOKENS[t] for t in output)
+        if match(text) and keep(output):
+            found[(*output, EOS)] = math.exp(logp + row[EOS])
+        if len(output) < max_tokens - 1 and len(text) < 8:
+            for token in range(EOS):
+                walk((*output, token), logp + row[token])
 
-    extend((), 0.0)
+    walk((), 0.0)
     return found
 
 
-def conditional(law: Mapping[tuple[int, ...], float]) -> dict[tuple[int, ...], float]:
-    """P* = P / Z."""
-    total = sum(law.values())
-    return {x: p / total for x, p in law.items()}
+def local_law(
+    model: TableModel, sequences: Sequence[tuple[int, ...]], prompt: Sequence[int] = (0,)
+) -> dict[tuple[int, ...], float]:
+    """The probability of each sequence by masking step by step: at each prefix among the tokens that some sequence has.
+
+    Args:
+        model: the table.
+        sequences: all valid ones.
+        prompt: what comes before.
+    """
+    after: dict[tuple[int, ...], set[int]] = {}
+    for sequence in sequences:
+        for at, token in enumerate(sequence):
+            after.setdefault(sequence[:at], set()).add(token)
+    found = {}
+    for sequence in sequences:
+        p = 1.0
+        for at, token in enumerate(sequence):
+            row = np.exp(log_softmax(model.logits((*prompt, *sequence[:at])).double().numpy()))
+            p *= row[token] / sum(row[t] for t in after[sequence[:at]])
+        found[sequence] = p
+    return found

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.engine.lookahead.tables import EOS, TOKENS, TableModel, language
+from tests.engine.lookahead.random_tables import EOS, TOKENS, TableModel, language
 
 import maskwright as mw
 from maskwright.engine.lookahead.cuts import grow, log_sum, spread

@@ -9,7 +9,7 @@ import traceback
 
 import numpy as np
 import pytest
-from tests.engine.lookahead.tables import TableModel, conditional, language
+from tests.engine.lookahead.random_tables import TableModel, conditional, language
 from tests.engine.lookahead.test_smc import base_of, is_unbiased
 from tests.engine.statistics import p_value
 

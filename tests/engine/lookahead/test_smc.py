@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.engine.lookahead.tables import TableModel, conditional, language
+from tests.engine.lookahead.random_tables import TableModel, conditional, language
 from tests.engine.statistics import p_value
 
 import maskwright as mw

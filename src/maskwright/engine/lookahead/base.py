@@ -1,8 +1,8 @@
 """The law that lookahead conditions: the model's, over sequences of tokens that end with EOS.
 
 ``p(token | prefix)`` is the model's distribution after the caller's processor, logit bias, penalties and temperature,
-all of which are functions of the prefix alone. Truncating rules are part of it where the settings say so, and act before
-the mask. ``P(x)`` is the product of ``p`` over the tokens of ``x``, the EOS included.
+all of which are functions of the prefix alone. Truncating rules are part of it where the settings say so, and act
+before the mask. ``P(x)`` is the product of ``p`` over the tokens of ``x``, the EOS included.
 
 The language ``L`` holds the sequences of at most ``max_tokens`` tokens that end with an EOS token and whose text obeys
 the constraint. The mask is length-aware: a token is allowed only where the text can still be finished.
@@ -83,7 +83,7 @@ class Base:
         if left > 0:
             guide.fill_mask(words, left)
         found = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")[: self.width])
-        if self.settings.tokenization == "canonical" and not self._is_canonical(output):
+        if self.settings.tokenization == "canonical" and not self.is_canonical(output):
             found = found[~np.isin(found, self.model.eos_ids)]
         return found.astype(np.int32)
 
@@ -138,7 +138,7 @@ class Base:
         tokens, kinds = self.model.vocabulary.tokens, self.model.vocabulary.kinds
         return b"".join(tokens[i] for i in (*self.request.prefix, *output) if not kinds[i])
 
-    def _is_canonical(self, output: Sequence[int]) -> bool:
+    def is_canonical(self, output: Sequence[int]) -> bool:
         """Whether the tokenizer cuts the text of a complete output as it is cut here."""
         try:
             text = self.text_of(output).decode()
@@ -157,7 +157,7 @@ def check_request(request: Request, sampling: Sampling, settings: Lookahead) -> 
     refusals = (
         (request.constraint is None, "lookahead needs a constraint", "Pass one, or leave lookahead= out"),
         (sampling.greedy, "lookahead draws, but the temperature is 0", "Use topk(...) for the most probable output"),
-        (bool(request.stops or request.stop_ids), "stop= does not go with lookahead", "Put the end into the constraint"),
+        (request.stops + request.stop_ids != (), "stop= does not go with lookahead", "Put the end into the constraint"),
         (request.min_tokens > 0, "min_tokens= does not go with lookahead", "Write the length into the constraint"),
         (sampling.lazy_mask, "lazy_mask does not go with lookahead", "Leave it out"),
         (

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from maskwright.engine.lookahead.base import Base
     from maskwright.engine.lookahead.settings import LookaheadStats
     from maskwright.engine.requests import Rules
+    from maskwright.errors import GenerationError
 
-__all__ = ["finished"]
+__all__ = ["finished", "unfinished"]
 
 
 def finished(base: Base, draws: Sequence[Draw], how: Rules, stats: LookaheadStats, started: float) -> Outcome:
@@ -44,3 +45,12 @@ def finished(base: Base, draws: Sequence[Draw], how: Rules, stats: LookaheadStat
     row.ended, row.model_calls = time.perf_counter(), stats.calls
     out = outcome(row, environment(base.model, base.sampling), how)
     return replace(out, result=replace(out.result, lookahead=stats))
+
+
+def unfinished(base: Base, how: Rules, started: float, error: GenerationError | None) -> Outcome:
+    """The outcome of a request without an output: it failed, or, where there is no error, was cancelled."""
+    row = Row(replace(base.request, forced_runs=False), base.model.vocabulary, started)
+    if row.running:
+        row.end("cancelled")
+    row.error = error
+    return outcome(row, environment(base.model, base.sampling), how)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 # The module of each method, here; its `run` takes (model, requests, rules, sampling, settings) and gives one outcome
-# per request. It is called once for all samples of a prompt, which are next to each other and share all but their streams.
+# per request, in order. The samples of a prompt are next to each other and share all but their streams.
 _MODULES: Final = {"exact": "exact", "certified": "certified", "smc": "smc", "asap": "asap", "reject": "reject"}
 
 
