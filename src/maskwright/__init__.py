@@ -25,6 +25,7 @@ from maskwright.errors import (
 if TYPE_CHECKING:
     from maskwright.compilation import acompile, compile_many
     from maskwright.compiler import CompiledGrammar, compile
+    from maskwright.engine.diagnosis import Diagnosis, diagnose
     from maskwright.engine.load import load_model
     from maskwright.engine.lookahead.rank import Classification, classify, topk
     from maskwright.engine.lookahead.settings import Lookahead, LookaheadStats
@@ -112,6 +113,8 @@ __all__ = [
     # tools
     "explain",
     "Explanation",
+    "diagnose",
+    "Diagnosis",
     # errors
     "MaskwrightError",
     "ConstraintError",
@@ -169,6 +172,8 @@ _LAZY = {
     "apply_bitmask": "masks",
     "apply_bitmask_": "masks",
     "LogitsProcessor": "logits",
+    "diagnose": "engine.diagnosis",
+    "Diagnosis": "engine.diagnosis",
     "explain": "explanation",
     "Explanation": "explanation",
     "sample": "texts",

@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,7 @@ async def measure(request: dict[str, Any], task: dict[str, Any], kind: str, coun
 
 
 def main() -> None:
-    with open(sys.argv[1], encoding="utf-8") as file:
-        request = json.load(file)
+    request = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     answer: dict[str, Any] = {"version": version("genlm-control"), "results": []}
     for task in request["tasks"]:
         for kind, count in request["settings"]:
@@ -94,8 +94,7 @@ def main() -> None:
                 found = {"error": f"{type(error).__name__}: {error}"[:300]}
             answer["results"].append({"task": task["name"], "kind": kind, "particles": count, **found})
             print(task["name"], kind, count, {k: v for k, v in found.items() if k != "texts"}, flush=True)
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
-        json.dump(answer, file)
+            Path(sys.argv[2]).write_text(json.dumps(answer), encoding="utf-8")
 
 
 if __name__ == "__main__":

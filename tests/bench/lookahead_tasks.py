@@ -92,12 +92,12 @@ def _calls() -> list[str]:
 def all_tasks() -> list[Task]:
     """In the order of the table."""
     # Lengths are 1, 5, 9, 13, ...; nine tokens spell no text of 13 bytes, as the only merge that fits in is "00".
-    expressions = _expressions(11)
+    expressions, compact = _expressions(11), mw.JsonSchema(SCHEMA, whitespace="compact")
     return [
         Task("binary", "bits ", mw.Choice(BINARY), ("regex", "1[01]{4}|00000"), BINARY, 8, 1.0, str),
         Task("labels", "label ", mw.Choice(LABELS), ("regex", "|".join(LABELS)), LABELS, 14, 1.2, str),
         Task("dates", "date ", mw.Regex(DATE), ("regex", DATE), DATES, 11, 1.0, lambda t: t[:4]),
-        Task("json", "json ", mw.JsonSchema(SCHEMA, whitespace="compact"), ("regex", OBJECT), OBJECTS, 36, 1.0, _object),
+        Task("json", "json ", compact, ("regex", OBJECT), OBJECTS, 36, 1.0, _object),
         Task("bv", "bv ", mw.Lark(GRAMMAR), ("lark", GRAMMAR), expressions, 10, 1.0, lambda t: t[:4]),
         Task("slia", "str ", mw.Regex(CALL), ("regex", CALL), _calls(), 16, 1.5, str),
     ]

@@ -231,7 +231,7 @@ def test_forced_text_and_finite_fields_take_few_forwards():
     assert made.ess >= 15  # nearly all of the language is in one move
 
 
-def test_cancelling_ends_as_it_stands():
+def test_cancelling_ends_it():
     class Soon:
         calls = 0
 
@@ -244,7 +244,13 @@ def test_cancelling_ends_as_it_stands():
     )
     assert result.finish_reason == "cancelled"
     assert not result.valid
-    assert result.text == "cc"
+
+
+def test_budgets_that_no_output_fits_into_are_refused_before_any_forward():
+    model = TableModel(0)
+    with pytest.raises(mw.GenerationError, match="max_tokens"):
+        mw.generate(model, "x", mw.Regex("c{9}"), lookahead="smc", max_tokens=5)
+    assert model.forwards == 0
 
 
 # --- refusals

@@ -61,13 +61,13 @@ class Place:
     cut: Cut | None = None
     spread: Spread | None = None
     after: dict[tuple[int, ...], Place] = field(default_factory=dict)
-    _edges: list[float] = field(default_factory=list)
+    _edges: Floats = field(default_factory=lambda: np.zeros(0))
     _moves: dict[int, Move] = field(default_factory=dict)
 
     def draw(self, log_p: Floats, uniform: float, move: Callable[[int], Move]) -> Move:
         """The move for one of some probabilities, drawn by inversion; particles share the work."""
-        if not self._edges:
-            self._edges = edges_of(log_p).tolist()
+        if not len(self._edges):
+            self._edges = edges_of(log_p)
         at = index_at(self._edges, uniform)
         if at not in self._moves:
             self._moves[at] = move(at)

@@ -9,8 +9,6 @@ size); Kitagawa, "Monte Carlo filter and smoother", JCGS 1996 (systematic resamp
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -51,13 +49,13 @@ def systematic(log_weights: Floats, uniform: float) -> npt.NDArray[np.int64]:
         int64, shape ``(N,)``, ascending.
     """
     points = (np.arange(len(log_weights)) + uniform) / len(log_weights)
-    edges = edges_of(log_weights).tolist()
+    edges = edges_of(log_weights)
     return np.array([index_at(edges, point) for point in points.tolist()], dtype=np.int64)
 
 
 def draw_one(log_weights: Floats, uniform: float) -> int:
     """An index in proportion to its weight, by inversion of one random number in ``[0, 1)``."""
-    return index_at(edges_of(log_weights).tolist(), uniform)
+    return index_at(edges_of(log_weights), uniform)
 
 
 def edges_of(log_weights: Floats) -> Floats:
@@ -65,7 +63,8 @@ def edges_of(log_weights: Floats) -> Floats:
     return np.asarray(np.exp(log_weights - log_weights.max()).cumsum())
 
 
-def index_at(edges: Sequence[float], point: float) -> int:
+def index_at(edges: Floats, point: float) -> int:
     """On which weight a point falls, of ``[0, 1)`` from the first to the last edge; never on one that is 0."""
     # Products round: every point must stay below the last edge.
-    return bisect_right(edges, min(point * edges[-1], math.nextafter(edges[-1], 0.0)))
+    last = float(edges[-1])
+    return int(edges.searchsorted(min(point * last, math.nextafter(last, 0.0)), side="right"))

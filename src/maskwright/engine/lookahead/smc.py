@@ -9,25 +9,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from maskwright.engine.lookahead.base import Base
 from maskwright.engine.lookahead.judge import Judge
 from maskwright.engine.lookahead.particles import Particle, Particles
 from maskwright.engine.lookahead.resampling import normalized
-from maskwright.engine.lookahead.results import finished
+from maskwright.engine.lookahead.results import finished, unfinished
+from maskwright.engine.lookahead.session import check_base
 from maskwright.engine.lookahead.settings import LookaheadStats, Weighted
-from maskwright.engine.outcome import Outcome, outcome
-from maskwright.engine.result import environment
-from maskwright.engine.row import Row
 from maskwright.errors import GenerationError, UnsatisfiableError
 from maskwright.grammar.predicate import Predicate
 
 if TYPE_CHECKING:
-    from maskwright.engine.draw import Draw
     from maskwright.engine.lookahead.settings import Lookahead
     from maskwright.engine.model import LanguageModel
+    from maskwright.engine.outcome import Outcome
     from maskwright.engine.request import Request
     from maskwright.engine.requests import Rules
     from maskwright.engine.sampling import Sampling
@@ -39,7 +36,10 @@ def run(
     model: LanguageModel, requests: Sequence[Request], how: Rules, sampling: Sampling, settings: Lookahead
 ) -> list[Outcome]:
     """Runs requests, each with particles of its own; what a caller's function raises ends its request alone."""
-    return [_one(Base(model, request, sampling, settings), how) for request in requests]
+    bases = [Base(model, request, sampling, settings) for request in requests]
+    for base in bases:
+        check_base(base)
+    return [_one(base, how) for base in bases]
 
 
 def _one(base: Base, how: Rules) -> Outcome:
@@ -51,11 +51,10 @@ def _one(base: Base, how: Rules) -> Outcome:
         if not particles.cancelled and not math.isfinite(particles.log_Z):
             raise _lost(judge)
     except GenerationError as error:
-        return _unfinished(base, how, (), started, error)
-    chosen = particles.pick()
+        return unfinished(base, how, started, error)
     if particles.cancelled:
-        return _unfinished(base, how, chosen.draws, started)
-    return finished(base, chosen.draws, how, _stats(base, particles), started)
+        return unfinished(base, how, started, None)
+    return finished(base, particles.pick().draws, how, _stats(base, particles), started)
 
 
 def _judge_of(base: Base) -> Judge | None:
@@ -98,18 +97,3 @@ def _stats(base: Base, particles: Particles) -> LookaheadStats:
 def _weighted(base: Base, particle: Particle, weight: float) -> Weighted:
     text = base.text_of(particle.tokens).decode("utf-8", "replace")
     return Weighted(text, particle.tokens, weight, math.fsum(draw.logprob for draw in particle.draws))
-
-
-def _unfinished(
-    base: Base, how: Rules, draws: Sequence[Draw], started: float, error: GenerationError | None = None
-) -> Outcome:
-    """The outcome of a request that failed, or was cancelled as it stood."""
-    row = Row(replace(base.request, forced_runs=False), base.model.vocabulary, started)
-    for draw in draws:
-        if row.running:
-            row.take([draw], {})
-    if error is not None:
-        row.fail(error)
-    elif row.running:
-        row.end("cancelled")
-    return outcome(row, environment(base.model, base.sampling), how)
