@@ -11,8 +11,6 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from maskwright.engine.draw import Draw
 from maskwright.engine.lookahead.base import Base
 from maskwright.engine.lookahead.language import Texts, texts_of
@@ -168,8 +166,7 @@ def _leaves(session: Session) -> list[Leaf]:
     found = []
     for node in session.trie.known():
         assert node.logp is not None
-        ends = np.flatnonzero(np.isin(node.ids, session.trie.eos) & (node.logp > -math.inf))
-        found += [Leaf(node, int(node.ids[at])) for at in ends]
+        found += [Leaf(node, int(node.ids[at])) for at in node.ends if node.logp[at] > -math.inf]
     return found
 
 
