@@ -213,7 +213,7 @@ def test_r48_a_tree_is_read_as_its_prefixes_are(llama: Any) -> None:
 def test_r48_the_search_reads_what_prefixes_are_read_as(llama: Any) -> None:
     current = session(llama, "(yes|no|maybe)[12]{0,3}", 12, "ab12", enumerate_nodes=0, frontier=4)
     drawn(current, "exact", 25, 1)
-    assert current.trie.nodes > 15
+    assert current.trie.nodes > 12
     for node in list(current.trie.known())[::3]:
         logits = llama.forward([[*current.base.request.prompt, *node.output()]], llama.new_cache(1))
         wanted = torch.log_softmax(logits[0, : llama.vocabulary.size].double(), -1)[node.ids.tolist()]
@@ -254,7 +254,6 @@ def spelt(model: Any, prompt: str, text: str) -> float:
         (mw.Lookahead(method="reject", budget_calls=100_000), "[01]{1,3}", True),
         (mw.Lookahead(method="asap"), SKEWED, False),
         (mw.Lookahead(method="certified", enumerate_nodes=0), SKEWED, False),
-        (mw.Lookahead(method="certified"), SKEWED, True),  # a language that is computed as a whole
         (mw.Lookahead(method="certified", enumerate_nodes=0, epsilon=1e-12), SKEWED, True),  # all of it was read
         (mw.Lookahead(budget_calls=1, fallback="local", frontier=1, enumerate_nodes=0), SKEWED, False),
     ],

@@ -191,6 +191,24 @@ def test_classify_sums_all_tokenisations() -> None:
     assert sum(found.probabilities.values()) == pytest.approx(1)
 
 
+def test_classify_within_a_bound() -> None:
+    law = {text: sum(table_law(MODEL, text, 6).values()) for text in ("0110", "10", "ab", "0101")}
+    total, exact = sum(law.values()), mw.classify(MODEL, "0", list(law))
+    assert exact.tv_bound == 0
+    for epsilon in (0.3, 0.05, 1e-6):
+        ahead = mw.Lookahead(method="certified", epsilon=epsilon, reuse=False, frontier=1)
+        found = mw.classify(MODEL, "0", list(law), lookahead=ahead)
+        away = 0.5 * sum(abs(found.probabilities[text] - law[text] / total) for text in law)
+        assert away <= found.tv_bound + 1e-12 <= epsilon + 1e-12
+        assert found.nodes <= exact.nodes
+    assert mw.classify(MODEL, "0", list(law), lookahead=mw.Lookahead(method="certified")).nodes < exact.nodes
+    with pytest.raises(mw.BudgetError, match="did not come to epsilon"):
+        tight = mw.Lookahead(method="certified", epsilon=1e-6, budget_calls=2, reuse=False)
+        mw.classify(MODEL, "0", list(law), lookahead=tight)
+    with pytest.raises(ValueError, match="'smc'"):
+        mw.classify(MODEL, "0", list(law), lookahead=mw.Lookahead(method="smc"))
+
+
 def test_classify_reads_prompts_together() -> None:
     model = TableModel(8)
     found = mw.classify(model, ["0", "10", "ab"], ["0110", "10"])
