@@ -25,6 +25,8 @@ from maskwright.engine.rng import Stream
 MODEL = TableModel(11)
 LAW = table_law(MODEL, SKEWED, 6)
 TOTAL = sum(LAW.values())
+
+
 @pytest.fixture(scope="module")
 def llama() -> Any:
     return mw.TransformersModel(*tiny_llama())

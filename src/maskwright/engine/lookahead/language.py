@@ -20,7 +20,6 @@ from maskwright.engine.trees import extend_tree
 from maskwright.grammar.choice import Choice
 
 if TYPE_CHECKING:
-
     from maskwright.engine.lookahead.base import Base
     from maskwright.engine.lookahead.trie import Node, Trie
     from maskwright.engine.rng import Stream
