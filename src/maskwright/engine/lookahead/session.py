@@ -18,7 +18,7 @@ from maskwright.engine.lookahead.reader import Reader
 from maskwright.engine.lookahead.results import finished, unfinished
 from maskwright.engine.lookahead.search import Leaf, OutOfBudget
 from maskwright.engine.lookahead.settings import LookaheadStats
-from maskwright.engine.lookahead.store import put, take
+from maskwright.engine.lookahead.store import ENTRIES, put, take
 from maskwright.errors import BudgetError, GenerationError, UnsatisfiableError
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ class Session:
             return unfinished(self._of(request), self.how, started, error)
         finally:
             self.ahead = (0, 0)
+            if self.trie.entries > ENTRIES and not self.trie.finite:
+                self.trie.shrink(ENTRIES // 2)
         self.trie.accepted = [*self.trie.accepted[-15:], tuple(leaf.output())]
         return finished(self._of(request), draws_of(leaf), self.how, stats, started)
 

@@ -30,6 +30,8 @@ __all__ = ["Node", "Trie", "log_sum"]
 
 # The mass of unknown children is kept by subtraction until so much has gone that rounding would show.
 _RESUM = 1e-3
+_LARGE = 4096
+_TINY = 1e-250
 
 
 class Node:
@@ -135,24 +137,30 @@ class Node:
         """Cumulated probabilities of the allowed tokens over that of the likeliest; and the log of this one."""
         assert self.logp is not None
         top = float(self.logp.max())
-        if self._cumulative is None:
-            self._cumulative = np.cumsum(np.exp(self.logp - top))
-        return self._cumulative, top
+        if self._cumulative is not None:
+            return self._cumulative, top
+        found: Floats = np.cumsum(np.exp(self.logp - top))
+        # Where much is allowed, as inside a string, memory counts for more than the time of another sum.
+        self._cumulative = found if len(found) <= _LARGE else None
+        return found, top
 
     def learn(self, logp: Floats) -> None:
         """Takes the distribution, ``log p`` of each of `ids`."""
         self.logp = logp
-        self.log_mass = min(log_sum(logp), 0.0)
         self._eos = log_sum(logp[self.ends])
-        self.sum_open()
+        total = self.sum_open()
+        # Below, the sum of the probabilities themselves has no digits left.
+        self.log_mass = min(math.log(total) if total > _TINY else log_sum(logp), 0.0)
 
-    def sum_open(self) -> None:
-        """Sums the mass of allowed tokens without a known child, EOS left out."""
+    def sum_open(self) -> float:
+        """Sums the mass of allowed tokens without a known child, EOS left out; that of all allowed tokens."""
         assert self.logp is not None
         masses = np.exp(self.logp)
+        total = float(masses.sum())
         masses[self.ends] = 0.0
         masses[[child.place for child in self.children.values() if child.known or child.dead]] = 0.0
         self._open = self._summed = float(masses.sum())
+        return total
 
     def close(self, child: Node) -> None:
         """Notes that a child is known from now on, or known to be dead."""
@@ -180,7 +188,7 @@ class Trie:
 
     Attributes:
         root: the empty prefix.
-        entries: how many probabilities are held; 12 bytes each with their ids, 8 more where they were drawn from.
+        entries: how many probabilities are held; 12 bytes each with their ids.
         nodes: how many prefixes are known.
         finite: whether all prefixes were listed (`enumerated`); None while nobody has tried.
         draws: counts the outputs drawn, as a clock for forgetting.
