@@ -9,6 +9,7 @@ import math
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -96,9 +97,6 @@ class TableModel:
         return blocks
 
 
-Logits = Callable[[tuple[int, ...]], np.ndarray]
-
-
 def log_softmax(row: np.ndarray) -> np.ndarray:
     row = np.asarray(row, dtype=np.float64)
     return row - row.max() - math.log(np.exp(row - row.max()).sum())
@@ -122,20 +120,30 @@ def table_law(
         change: makes the logits of the law from those of the model and the output so far.
         keep: which sequences count, by their tokens without EOS.
     """
-    found: dict[tuple[int, ...], float] = {}
-    match = re.compile(pattern.encode()).fullmatch
-
-    def walk(output: tuple[int, ...], logp: float) -> None:
-        row = log_softmax(change(model.logits((*prompt, *output)).double().numpy(), output))
-        text = b"".join(TOKENS[t] for t in output)
-        if match(text) and keep(output):
-            found[(*output, EOS)] = math.exp(logp + row[EOS])
-        if len(output) < max_tokens - 1 and len(text) < 8:
-            for token in range(EOS):
-                walk((*output, token), logp + row[token])
-
-    walk((), 0.0)
+    found = {}
+    rows: dict[tuple[int, ...], np.ndarray] = {}
+    for output in valid_outputs(pattern, max_tokens):
+        if not keep(output):
+            continue
+        logp = 0.0
+        for at, token in enumerate((*output, EOS)):
+            before = output[:at]
+            if before not in rows:
+                rows[before] = log_softmax(change(model.logits((*prompt, *before)).double().numpy(), before))
+            logp += float(rows[before][token])
+        found[(*output, EOS)] = math.exp(logp)
     return found
+
+
+@lru_cache
+def valid_outputs(pattern: str, max_tokens: int) -> tuple[tuple[int, ...], ...]:
+    """All sequences of at most ``max_tokens - 1`` tokens whose text matches, of all that there are."""
+    match = re.compile(pattern.encode()).fullmatch
+    outputs: list[tuple[int, ...]] = [()]
+    for output in outputs:
+        if len(output) < max_tokens - 1:
+            outputs += [(*output, token) for token in range(EOS)]
+    return tuple(output for output in outputs if match(b"".join(TOKENS[t] for t in output)))
 
 
 def local_law(

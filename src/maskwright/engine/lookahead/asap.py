@@ -79,6 +79,6 @@ def _envelope(node: Node) -> Floats:
     """``log p(t) U(ut)`` of every allowed token."""
     assert node.logp is not None
     weights = node.logp.copy()
-    for token, child in node.children.items():
-        weights[int(np.searchsorted(node.ids, token))] += child.log_upper
+    for child in node.children.values():
+        weights[child.place] += child.log_upper
     return weights

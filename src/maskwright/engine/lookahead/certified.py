@@ -12,8 +12,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from maskwright.engine.lookahead.exact import read_finite
-from maskwright.engine.lookahead.exact import sample as exact_sample
 from maskwright.engine.lookahead.guesses import Guesses
 from maskwright.engine.lookahead.language import draw_down
 from maskwright.engine.lookahead.search import ByMass, Leaf, Search
@@ -28,14 +26,14 @@ if TYPE_CHECKING:
     from maskwright.engine.rng import Stream
     from maskwright.engine.sampling import Sampling
 
-__all__ = ["distance", "run", "sample"]
+__all__ = ["distance", "run", "sample", "tighten"]
 
 
 def run(
     model: LanguageModel, requests: Sequence[Request], how: Rules, sampling: Sampling, settings: Lookahead
 ) -> list[Outcome]:
     """See `maskwright.engine.lookahead.run`."""
-    return run_sessions(model, requests, how, sampling, settings, sample, read_finite)
+    return run_sessions(model, requests, how, sampling, settings, sample)
 
 
 def distance(log_bounds: tuple[float, float]) -> float:
@@ -51,16 +49,22 @@ def sample(session: Session, stream: Stream) -> tuple[Leaf, LookaheadStats]:
         OutOfBudget: it took more forwards than it was allowed.
         UnsatisfiableError: there is no valid output of positive probability.
     """
-    if session.trie.finite:
-        return exact_sample(session, stream)
+    bound = tighten(session)
+    return draw_down(session.trie, stream), session.stats("certified", bound == 0.0, 1, tv_bound=bound)
+
+
+def tighten(session: Session) -> float:
+    """Reads prefixes, the most probable first, until the bound is at most ``epsilon``; the bound.
+
+    Raises:
+        OutOfBudget: it took more forwards than it was allowed.
+        UnsatisfiableError: there is no valid output of positive probability.
+    """
     drafter = Guesses(session.base, session.trie) if session.how.drafts else None
-    search = Search(
-        session.base, session.trie, session.reader, ByMass, session.settings.frontier, drafter
-    )
+    search = Search(session.base, session.trie, session.reader, ByMass, session.settings.frontier, drafter)
     left = True
     while left and distance(session.log_bounds) > session.settings.epsilon:
         left = search.step(session.may_read)
     if session.log_bounds[0] == -math.inf:
         raise no_output()
-    bound = distance(session.log_bounds)
-    return draw_down(session.trie, stream), session.stats("certified", bound == 0.0, 1, tv_bound=bound)
+    return distance(session.log_bounds)

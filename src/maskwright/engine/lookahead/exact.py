@@ -35,9 +35,7 @@ def run(
 
 def read_finite(sessions: Sequence[Session]) -> None:
     """Reads the languages that are to be computed as a whole, those of several prompts together."""
-    finite = [
-        session for session in sessions if enumerated(session.base, session.trie, session.settings.enumerate_nodes)
-    ]
+    finite = _finite(sessions)
     while finite:
         size = finite[0].how.batch_size
         grammar = finite[0].base.request.constraint
@@ -46,6 +44,20 @@ def read_finite(sessions: Sequence[Session]) -> None:
         costs = read_languages([session.base for session in batch], [session.trie for session in batch])
         for session, cost in zip(batch, costs, strict=True):
             session.ahead = cost
+
+
+def _finite(sessions: Sequence[Session]) -> list[Session]:
+    """Those whose language is small enough."""
+    found: list[Session] = []
+    large = set()  # further prompts of the same request need not count again
+    for session in sessions:
+        request = session.base.request
+        key = (id(request.constraint), request.prefix, request.max_tokens)
+        if key not in large and enumerated(session.base, session.trie, session.settings.enumerate_nodes):
+            found.append(session)
+        else:
+            large.add(key)
+    return found
 
 
 def sample(session: Session, stream: Stream) -> tuple[Leaf, LookaheadStats]:

@@ -20,7 +20,6 @@ from maskwright.engine.trees import extend_tree
 from maskwright.grammar.choice import Choice
 
 if TYPE_CHECKING:
-
     from maskwright.engine.lookahead.base import Base
     from maskwright.engine.lookahead.trie import Node, Trie
     from maskwright.engine.rng import Stream
@@ -63,7 +62,7 @@ def _spell(base: Base, trie: Trie, spellings: Sequence[Sequence[int]], limit: in
     while stack:
         node = stack.pop()
         wanted = after.get(tuple(node.output()), set())
-        node.ids = node.ids[np.isin(node.ids, list(wanted))]
+        node.restrict(node.ids[np.isin(node.ids, list(wanted))], trie.eos)
         stack += [trie.child(base, node, int(token)) for token in node.ids if token not in trie.eos]
     return True
 
@@ -73,20 +72,20 @@ def _list(base: Base, trie: Trie, limit: int) -> bool:
     while waiting:
         node = waiting.pop()
         found.append(node)
-        onwards = node.ids[~np.isin(node.ids, trie.eos)]
+        onwards = np.delete(node.ids, node.ends)
         if len(found) + len(waiting) + len(onwards) > limit:
             for each in found:
                 each.children = {token: child for token, child in each.children.items() if child.known}
             return False
         waiting += [trie.child(base, node, int(token)) for token in onwards]
     for node in reversed(found):
-        _prune(node, trie.eos)
+        _prune(node)
     return True
 
 
-def _prune(node: Node, eos: Sequence[int]) -> None:
+def _prune(node: Node) -> None:
     """Marks a node as dead where it has neither an EOS nor a child that is not dead."""
-    if not node.known and not np.isin(node.ids, eos).any() and all(child.dead for child in node.children.values()):
+    if not node.known and not len(node.ends) and all(child.dead for child in node.children.values()):
         node.log_upper = -math.inf
 
 
@@ -149,10 +148,8 @@ def draw_down(trie: Trie, stream: Stream) -> Leaf:
     node = trie.root
     while True:
         assert node.logp is not None
-        ends = [(float(node.logp[i]), int(node.ids[i])) for i in np.flatnonzero(np.isin(node.ids, trie.eos))]
-        inner = [
-            (node.logp_of(token) + child.log_lower, token) for token, child in node.children.items() if child.known
-        ]
+        ends = [(float(node.logp[i]), int(node.ids[i])) for i in node.ends]
+        inner = [(child.log_edge + child.log_lower, token) for token, child in node.children.items() if child.known]
         options = sorted((token, weight) for weight, token in [*ends, *inner] if weight > -math.inf)
         weights = np.array([weight for _, weight in options])
         sums = np.cumsum(np.exp(weights - weights.max()))
@@ -186,11 +183,11 @@ def texts_of(base: Base, trie: Trie) -> Texts:
     found: dict[bytes, list[Leaf]] = {}
     logs: list[float] = []
     for node in trie.known():
-        assert node.logp is not None
-        for at in np.flatnonzero(np.isin(node.ids, trie.eos) & (node.logp > -math.inf)):
+        for at in node.ends:
             leaf = Leaf(node, int(node.ids[at]))
-            logs.append(leaf.logprob)
-            found.setdefault(base.text_of(node.output()), []).append(leaf)
+            if leaf.logprob > -math.inf:
+                logs.append(leaf.logprob)
+                found.setdefault(base.text_of(node.output()), []).append(leaf)
     total = log_sum(np.array(logs))
     summed = {text: log_sum(np.array([leaf.logprob for leaf in leaves])) for text, leaves in found.items()}
     order = sorted(found, key=lambda text: (-summed[text], text))

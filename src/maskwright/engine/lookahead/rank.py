@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from maskwright.engine.lookahead.base import Base, check_request
+from maskwright.engine.lookahead.certified import tighten
 from maskwright.engine.lookahead.exact import read_finite
 from maskwright.engine.lookahead.guesses import Guesses
 from maskwright.engine.lookahead.results import finished
@@ -38,10 +39,12 @@ class Classification:
     Attributes:
         best: the most probable label's item.
         probabilities: of each label, by its text and in the order given; they sum to 1.
-        log_Z: log of the probability that the model, unmasked, writes one of the labels and ends. Where it is low, the
-            model is asked for something that it would not write, and the probabilities say less.
+        log_Z: log of the probability that the model, unmasked, writes one of the labels and ends; of the part that was
+            read. Where it is low, the model is asked for something that it would not write, and the probabilities say
+            less.
         calls: forwards, of all prompts that were read together.
         nodes: prefixes read for this prompt.
+        tv_bound: bound on the total variation distance to the exact probabilities; 0 unless ``"certified"``.
     """
 
     best: Any
@@ -49,6 +52,7 @@ class Classification:
     log_Z: float
     calls: int
     nodes: int
+    tv_bound: float = 0.0
 
 
 def classify(
@@ -63,15 +67,16 @@ def classify(
 ) -> Any:
     """The exact probability of each label, given that the model answers with one of them and ends.
 
-    All spellings of the labels in tokens are read in a few forwards and summed (only the tokenizer's own with
-    ``Lookahead(tokenization="canonical")``, which takes far fewer). Nothing is drawn.
+    All spellings of the labels in tokens are read in a few forwards and summed. Nothing is drawn. There are many of
+    them, and nearly all are improbable: ``Lookahead(method="certified", epsilon=...)`` leaves out those that together
+    change the probabilities by at most ``epsilon``, ``tokenization="canonical"`` all but the tokenizer's own.
 
     Args:
         model: the language model.
         prompt: a text, a chat, or a list of such.
         labels: as `Choice` takes them: a list of texts, an ``Enum``, a ``Literal``, a dict of label to item.
         sampling: rules that are part of the distribution (temperature, logit bias, penalties).
-        lookahead: `tokenization`, `enumerate_nodes`, `truncation` and `reuse` count.
+        lookahead: of the methods, ``"exact"`` and ``"certified"``.
         max_tokens: the most tokens of a label, EOS included.
         batch_size: the most prompts that share a forward.
 
@@ -81,16 +86,21 @@ def classify(
     Raises:
         ConstraintError: labels that cannot be told apart or written.
         UnsatisfiableError: the model gives probability 0 to all of them.
+        ValueError: another method.
+        BudgetError: ``"certified"`` did not come to ``epsilon`` in ``budget_calls`` forwards.
         GenerationError: the labels have more than `enumerate_nodes` prefixes in tokens; prompt and labels exceed the
             context.
     """
-    settings = replace(lookahead or Lookahead(), method="exact")
+    settings = lookahead or Lookahead()
+    if settings.method not in ("exact", "certified"):
+        raise ValueError(f"method is {settings.method!r}; classify computes, by 'exact' or 'certified'")
     how = rules(sampling=sampling, lookahead=settings, max_tokens=max_tokens, batch_size=batch_size)
     choice = labels if isinstance(labels, Choice) else Choice(labels)
     one = is_one_prompt(prompt)
     sessions = _sessions(model, prompt, choice, how)
     try:
-        read_finite(sessions)
+        if settings.method == "exact":
+            read_finite(sessions)
         found = [_classified(session, choice) for session in sessions]
     finally:
         _put(sessions)
@@ -98,11 +108,14 @@ def classify(
 
 
 def _classified(session: Session, choice: Choice) -> Classification:
-    if not session.trie.finite:
+    bound = 0.0
+    if session.settings.method == "certified":
+        bound = _tightened(session)
+    elif not session.trie.finite:
         raise GenerationError(
             f"the labels have more than {session.settings.enumerate_nodes} prefixes in tokens",
             location="labels",
-            hint='Pass Lookahead(tokenization="canonical"), or a greater enumerate_nodes',
+            hint='Pass Lookahead(method="certified"), tokenization="canonical", or a greater enumerate_nodes',
         )
     low, _ = session.log_bounds
     if low == -math.inf:
@@ -110,7 +123,16 @@ def _classified(session: Session, choice: Choice) -> Classification:
     found = dict(zip(session.texts.texts, session.texts.logprobs, strict=True))
     probabilities = {text: math.exp(found.get(text.encode(), -math.inf) - low) for text in choice.texts}
     best = max(probabilities, key=lambda text: probabilities[text])
-    return Classification(choice.parse(best), probabilities, low, *session.ahead)
+    calls, nodes = session.ahead
+    calls, nodes = calls + session.reader.calls, nodes + session.reader.nodes
+    return Classification(choice.parse(best), probabilities, low, calls, nodes, bound)
+
+
+def _tightened(session: Session) -> float:
+    try:
+        return tighten(session)
+    except OutOfBudget:
+        raise budget_error(session, "did not come to epsilon", []) from None
 
 
 def topk(

@@ -273,7 +273,7 @@ class Search:
         """Nodes that are likely to be needed after one."""
         found: list[Node] = []
         for token in self._drafter(node) if self._drafter is not None else ():
-            at = int(np.searchsorted(node.ids, token))
+            at = node.place_of(token)
             if at == len(node.ids) or node.ids[at] != token or token in self._trie.eos:
                 break
             node = self._trie.child(self._base, node, token)

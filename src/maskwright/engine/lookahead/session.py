@@ -11,8 +11,6 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from maskwright.engine.draw import Draw
 from maskwright.engine.lookahead.base import Base
 from maskwright.engine.lookahead.language import Texts, texts_of
@@ -20,7 +18,7 @@ from maskwright.engine.lookahead.reader import Reader
 from maskwright.engine.lookahead.results import finished, unfinished
 from maskwright.engine.lookahead.search import Leaf, OutOfBudget
 from maskwright.engine.lookahead.settings import LookaheadStats
-from maskwright.engine.lookahead.store import put, take
+from maskwright.engine.lookahead.store import ENTRIES, put, take
 from maskwright.errors import BudgetError, GenerationError, UnsatisfiableError
 
 if TYPE_CHECKING:
@@ -113,6 +111,8 @@ class Session:
             return unfinished(self._of(request), self.how, started, error)
         finally:
             self.ahead = (0, 0)
+            if self.trie.entries > ENTRIES and not self.trie.finite:
+                self.trie.shrink(ENTRIES // 2)
         self.trie.accepted = [*self.trie.accepted[-15:], tuple(leaf.output())]
         return finished(self._of(request), draws_of(leaf), self.how, stats, started)
 
@@ -168,8 +168,7 @@ def _leaves(session: Session) -> list[Leaf]:
     found = []
     for node in session.trie.known():
         assert node.logp is not None
-        ends = np.flatnonzero(np.isin(node.ids, session.trie.eos) & (node.logp > -math.inf))
-        found += [Leaf(node, int(node.ids[at])) for at in ends]
+        found += [Leaf(node, int(node.ids[at])) for at in node.ends if node.logp[at] > -math.inf]
     return found
 
 

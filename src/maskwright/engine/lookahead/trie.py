@@ -21,7 +21,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 if TYPE_CHECKING:
     from maskwright.engine.lookahead.base import Base, Floats, Ids
@@ -31,6 +30,8 @@ __all__ = ["Node", "Trie", "log_sum"]
 
 # The mass of unknown children is kept by subtraction until so much has gone that rounding would show.
 _RESUM = 1e-3
+_LARGE = 4096
+_TINY = 1e-250
 
 
 class Node:
@@ -45,18 +46,22 @@ class Node:
         logp: their ``log p``, float64; None while the model has not read the prefix.
         log_mass: log of their summed probability.
         children: the nodes that exist, by token; never an EOS.
+        ends: the places of EOS tokens in `ids`.
+        place: where its token is in its parent's `ids`.
         log_upper: log of ``U``.
         log_lower: log of ``L``.
         used: when it was last needed, in draws of its trie.
     """
 
     __slots__ = (
-        "_cumulative", "_eos", "_key", "_log_path", "_open", "_summed", "children", "depth", "guide", "ids",
-        "log_lower", "log_mass", "log_upper", "logp", "parent", "token", "used",
+        "_cumulative", "_eos", "_key", "_log_path", "_open", "_summed", "children", "depth", "ends", "guide",
+        "ids", "log_lower", "log_mass", "log_upper", "logp", "parent", "place", "token", "used",
     )  # fmt: skip
 
-    def __init__(self, parent: Node | None, token: int, guide: Guide, ids: Ids) -> None:
-        self.parent, self.token, self.guide, self.ids = parent, token, guide, ids
+    def __init__(self, parent: Node | None, token: int, guide: Guide, ids: Ids, eos: Sequence[int]) -> None:
+        self.parent, self.token, self.guide = parent, token, guide
+        self.place = -1 if parent is None else parent.place_of(token)
+        self.restrict(ids, eos)
         self.depth: int = 0 if parent is None else parent.depth + 1
         self._log_path = 0.0 if parent is None else None
         self.logp: Floats | None = None
@@ -81,8 +86,15 @@ class Node:
         """Log of its probability; all nodes above it must be known."""
         if self._log_path is None:
             assert self.parent is not None
-            self._log_path = self.parent.log_path + self.parent.logp_of(self.token)
+            self._log_path = self.parent.log_path + self.log_edge
         return self._log_path
+
+    @property
+    def log_edge(self) -> float:
+        """``log p`` of its token; its parent must be known."""
+        assert self.parent is not None
+        assert self.parent.logp is not None
+        return float(self.parent.logp[self.place])
 
     @property
     def dead(self) -> bool:
@@ -97,10 +109,20 @@ class Node:
             node = node.parent
         return tokens[::-1]
 
+    def restrict(self, ids: Ids, eos: Sequence[int]) -> None:
+        """Sets which tokens may follow; no node may be below."""
+        self.ids = ids
+        places = zip(ids.searchsorted(eos).tolist(), eos, strict=True)
+        self.ends = np.array([at for at, token in places if at < len(ids) and ids[at] == token], dtype=np.int64)
+
+    def place_of(self, token: int) -> int:
+        """Where an allowed token is in `ids`."""
+        return int(self.ids.searchsorted(token))
+
     def logp_of(self, token: int) -> float:
         """``log p`` of an allowed token."""
         assert self.logp is not None
-        return float(self.logp[int(np.searchsorted(self.ids, token))])
+        return float(self.logp[self.place_of(token)])
 
     @property
     def key(self) -> int:
@@ -115,42 +137,46 @@ class Node:
         """Cumulated probabilities of the allowed tokens over that of the likeliest; and the log of this one."""
         assert self.logp is not None
         top = float(self.logp.max())
-        if self._cumulative is None:
-            self._cumulative = np.cumsum(np.exp(self.logp - top))
-        return self._cumulative, top
+        if self._cumulative is not None:
+            return self._cumulative, top
+        found: Floats = np.cumsum(np.exp(self.logp - top))
+        # Where much is allowed, as inside a string, memory counts for more than the time of another sum.
+        self._cumulative = found if len(found) <= _LARGE else None
+        return found, top
 
-    def learn(self, logp: Floats, eos: Sequence[int]) -> None:
+    def learn(self, logp: Floats) -> None:
         """Takes the distribution, ``log p`` of each of `ids`."""
         self.logp = logp
-        self.log_mass = min(log_sum(logp), 0.0)
-        self._eos = log_sum(logp[np.isin(self.ids, eos)])
-        self.sum_open(eos)
+        self._eos = log_sum(logp[self.ends])
+        total = self.sum_open()
+        # Below, the sum of the probabilities themselves has no digits left.
+        self.log_mass = min(math.log(total) if total > _TINY else log_sum(logp), 0.0)
 
-    def sum_open(self, eos: Sequence[int]) -> None:
-        """Sums the mass of allowed tokens without a known child, EOS left out."""
+    def sum_open(self) -> float:
+        """Sums the mass of allowed tokens without a known child, EOS left out; that of all allowed tokens."""
         assert self.logp is not None
         masses = np.exp(self.logp)
-        gone = [*eos, *(token for token, child in self.children.items() if child.known or child.dead)]
-        masses[np.isin(self.ids, gone)] = 0.0
+        total = float(masses.sum())
+        masses[self.ends] = 0.0
+        masses[[child.place for child in self.children.values() if child.known or child.dead]] = 0.0
         self._open = self._summed = float(masses.sum())
+        return total
 
-    def close(self, token: int, eos: Sequence[int]) -> None:
-        """Notes that the child of a token is known from now on, or known to be dead."""
-        self._open -= math.exp(self.logp_of(token))
+    def close(self, child: Node) -> None:
+        """Notes that a child is known from now on, or known to be dead."""
+        self._open -= math.exp(child.log_edge)
         if self._open < _RESUM * self._summed:
-            self.sum_open(eos)
+            self.sum_open()
 
-    def settle(self, eos: Sequence[int]) -> None:
+    def settle(self) -> None:
         """Recomputes both bounds from those of the children."""
-        inner = [
-            (self.logp_of(t), child) for t, child in self.children.items() if child.known or child.dead
-        ]
-        upper = [p + child.log_upper for p, child in inner]
-        lower = [p + child.log_lower for p, child in inner]
+        inner = [(child.log_edge, child) for child in self.children.values() if child.known or child.dead]
         rest = math.log(self._open) if self._open > 0 else -math.inf
+        upper = log_sum([self._eos, rest, *(p + child.log_upper for p, child in inner)])
+        lower = log_sum([self._eos, *(p + child.log_lower for p, child in inner)])
         # What was bounded once stays bounded; rounding must not say otherwise.
-        self.log_upper = min(self.log_upper, self.log_mass, log_sum(np.array([self._eos, rest, *upper])))
-        self.log_lower = min(self.log_upper, log_sum(np.array([self._eos, *lower])))
+        self.log_upper = min(self.log_upper, self.log_mass, upper)
+        self.log_lower = min(self.log_upper, lower)
 
     def reset_upper(self) -> None:
         """Allows the upper bound to rise again, after descendants were forgotten."""
@@ -162,7 +188,7 @@ class Trie:
 
     Attributes:
         root: the empty prefix.
-        entries: how many probabilities are held; 12 bytes each with their ids, 8 more where they were drawn from.
+        entries: how many probabilities are held; 12 bytes each with their ids.
         nodes: how many prefixes are known.
         finite: whether all prefixes were listed (`enumerated`); None while nobody has tried.
         draws: counts the outputs drawn, as a clock for forgetting.
@@ -171,8 +197,8 @@ class Trie:
 
     def __init__(self, base: Base) -> None:
         guide = base.start()
-        self.root = Node(None, -1, guide, base.allowed(guide, ()))
-        self.eos = tuple(base.model.eos_ids)
+        self.eos = tuple(sorted(base.model.eos_ids))
+        self.root = Node(None, -1, guide, base.allowed(guide, ()), self.eos)
         self.entries = self.nodes = self.draws = 0
         self.finite: bool | None = None
         self.accepted: list[tuple[int, ...]] = []
@@ -182,10 +208,10 @@ class Trie:
         found = node.children.get(token)
         if found is None:
             guide = base.advance(node.guide, token)
-            found = Node(node, token, guide, base.allowed(guide, [*node.output(), token]))
+            found = Node(node, token, guide, base.allowed(guide, [*node.output(), token]), self.eos)
             node.children[token] = found
             if found.dead and node.known:
-                node.close(token, self.eos)
+                node.close(found)
                 self._settle([node])
         found.used = node.used = self.draws
         return found
@@ -193,11 +219,11 @@ class Trie:
     def learn(self, nodes: Sequence[Node], rows: Sequence[Floats]) -> None:
         """Takes the distributions at some nodes, parents before children, and tightens the bounds above them."""
         for node, logp in zip(nodes, rows, strict=True):
-            node.learn(logp, self.eos)
+            node.learn(logp)
             self.entries += len(logp)
             self.nodes += 1
             if node.parent is not None:
-                node.parent.close(node.token, self.eos)
+                node.parent.close(node)
         self._settle(nodes)
 
     def _settle(self, nodes: Sequence[Node]) -> None:
@@ -209,7 +235,7 @@ class Trie:
                 above[id(each)] = each
                 each = each.parent
         for each in sorted(above.values(), key=lambda node: -node.depth):
-            each.settle(self.eos)
+            each.settle()
 
     def known(self) -> Iterator[Node]:
         """All nodes whose distribution is known, parents first."""
@@ -240,13 +266,15 @@ class Trie:
             self.nodes -= 1
         for node in reversed(list(self.known())):
             node.reset_upper()
-            node.sum_open(self.eos)
-            node.settle(self.eos)
+            node.sum_open()
+            node.settle()
 
 
-def log_sum(values: npt.NDArray[np.float64]) -> float:
+def log_sum(values: Floats | Sequence[float]) -> float:
     """Log of the sum of exponentials; ``-inf`` of nothing."""
-    if not len(values):
-        return -math.inf
-    top = float(values.max())
-    return top if top == -math.inf else top + math.log(float(np.exp(values - top).sum()))
+    if len(values) > 32:
+        array = np.asarray(values)
+        top = float(array.max())
+        return top if top == -math.inf else top + math.log(float(np.exp(array - top).sum()))
+    top = max(map(float, values), default=-math.inf)
+    return top if top == -math.inf else top + math.log(math.fsum(math.exp(value - top) for value in values))
