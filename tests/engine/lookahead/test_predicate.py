@@ -154,10 +154,11 @@ def test_no_accepted_output_is_an_error_that_says_what_to_do():
         lambda p: mw.generate(MODEL, "x", p, lookahead="exact"),
         lambda p: mw.generate(MODEL, "x", p, lookahead="smc", thinking=mw.Thinking(end="a")),
         lambda p: mw.generate(MODEL, "x", mw.Seq("a", p), lookahead="smc"),
+        lambda p: mw.topk(MODEL, "x", p, 2),
         lambda p: mw.sample(p, 1, seed=0),
         lambda p: mw.explain(p, "a"),
     ],
-    ids=["compile", "greedy", "sample", "stream", "exact", "thinking", "seq", "texts", "explain"],
+    ids=["compile", "greedy", "sample", "stream", "exact", "thinking", "seq", "topk", "texts", "explain"],
 )
 def test_elsewhere_they_are_refused_by_name(use):
     with pytest.raises(mw.ConstraintError, match=r"Predicate has no mask.*lookahead='smc'.*within="):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.engine.draw import Draw
-from maskwright.engine.lookahead.cuts import Cut, Spread, log_sum
+from maskwright.engine.lookahead.cuts import Cut, Spread
 from maskwright.engine.lookahead.resampling import edges_of, index_at
 from maskwright.engine.lookahead.weighted_rejection import weighted_rejection
 
@@ -64,10 +64,21 @@ class Place:
     _edges: Floats = field(default_factory=lambda: np.zeros(0))
     _moves: dict[int, Move] = field(default_factory=dict)
 
-    def draw(self, log_p: Floats, uniform: float, move: Callable[[int], Move]) -> Move:
-        """The move for one of some probabilities, drawn by inversion; particles share the work."""
-        if not len(self._edges):
+    def weigh(self, log_p: Floats) -> None:
+        """Takes the log-probabilities of `ids`; one pass serves both their mass and the draws."""
+        self.log_p, self.log_mass = log_p, -math.inf
+        top = float(log_p.max()) if len(log_p) else -math.inf
+        if top > -math.inf:
             self._edges = edges_of(log_p)
+            self.log_mass = top + math.log(float(self._edges[-1]))
+
+    def span(self, spread: Spread) -> None:
+        """Takes the probabilities of the leaves of `cut` in their place."""
+        self.spread, self.log_mass = spread, spread.log_mass
+        self._edges = edges_of(spread.log_p)
+
+    def draw(self, uniform: float, move: Callable[[int], Move]) -> Move:
+        """A move, drawn by inversion; particles share the work."""
         at = index_at(self._edges, uniform)
         if at not in self._moves:
             self._moves[at] = move(at)
@@ -96,14 +107,14 @@ def single(place: Place, uniform: float) -> Move:
         draw = Draw(int(place.ids[at]), float(place.log_p[at]), min(0.0, place.log_mass))
         return Move((draw,), place.log_mass)
 
-    return place.draw(place.log_p, uniform, move)
+    return place.draw(uniform, move)
 
 
 def along_cut(place: Place, uniform: float) -> Move:
     """The tokens to one leaf of the place's cut."""
     cut, spread = place.cut, place.spread
     assert cut is not None and spread is not None
-    return place.draw(spread.log_p, uniform, lambda leaf: _to_leaf(cut, spread, leaf))
+    return place.draw(uniform, lambda leaf: _to_leaf(cut, spread, leaf))
 
 
 def _to_leaf(cut: Cut, spread: Spread, leaf: int) -> Move:
@@ -140,5 +151,5 @@ def without_ends(place: Place, judge: Judge, ends: frozenset[int]) -> None:
     """Where beginnings are not asked about, one question tells all: takes the EOS out where the text may not end."""
     is_end = np.isin(place.ids, list(ends))
     if is_end.any() and not judge.may_end(place.data):
-        place.ids, place.log_p = place.ids[~is_end], place.log_p[~is_end]
-        place.log_mass = log_sum(place.log_p)
+        place.ids = place.ids[~is_end]
+        place.weigh(place.log_p[~is_end])

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maskwright.engine.draw import Draw
-from maskwright.engine.lookahead.cuts import grow, log_sum, spread
+from maskwright.engine.lookahead.cuts import grow, spread
 from maskwright.engine.lookahead.judge import Judge
 from maskwright.engine.lookahead.moves import Move, Place, along_cut, judged, single, without_ends
 from maskwright.engine.lookahead.resampling import Floats, draw_one, effective_size, log_mean, systematic
@@ -168,8 +168,7 @@ class Particles:
         rows = self._base.log_p(logits, [place.tokens for place in places]).cpu().numpy()
         for place, row in zip(places, rows, strict=True):
             place.ids = self._base.allowed(place.guide, place.tokens)
-            place.log_p = row[place.ids]
-            place.log_mass = log_sum(place.log_p)
+            place.weigh(row[place.ids])
             if self._judge is not None and not self._judge.has_prefix:
                 without_ends(place, self._judge, self._ends)
         tree = self._read_cuts(places, cache)
@@ -201,8 +200,7 @@ class Particles:
                 outputs = [(*place.tokens, *place.cut.path(node)) for node in range(1, len(place.cut.tokens))]
                 below = self._base.log_p(logits, outputs).cpu().numpy()
                 inner = [row[allowed] for row, allowed in zip(below, place.cut.allowed[1:], strict=True)]
-                place.spread = spread(place.cut, [place.log_p, *inner])
-                place.log_mass = place.spread.log_mass
+                place.span(spread(place.cut, [place.log_p, *inner]))
         return tree
 
     # --- moves
