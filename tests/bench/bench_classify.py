@@ -2,10 +2,12 @@
 
     OMP_NUM_THREADS=2 python tests/bench/bench_classify.py labels
     OMP_NUM_THREADS=2 python tests/bench/bench_classify.py json
+    OMP_NUM_THREADS=1 python tests/bench/bench_classify.py overhead
 
 `labels`: 40 sentences, the sentiment of each known. Probabilities of the two labels by `classify`, beside greedy
 masking and beside the law that masking step by step draws from. `json`: three short fields from 20 messages, by
-`"exact"` and by `"certified"`, within the default budget of 256 forwards.
+`"exact"` and by `"certified"`, within the default budget of 256 forwards. `overhead`: what a node costs beside the
+model, with 30,000 of 65,536 tokens allowed.
 """
 
 from __future__ import annotations
@@ -14,9 +16,17 @@ import argparse
 import math
 import statistics
 import time
+from functools import partial
 from typing import Any
 
+import torch
+
 import maskwright as mw
+from maskwright.engine.lookahead.base import Base
+from maskwright.engine.lookahead.search import Race, Search
+from maskwright.engine.lookahead.session import Session
+from maskwright.engine.requests import build_requests, compile_for, rules
+from maskwright.engine.rng import Stream
 
 POSITIVE = [
     "I loved every minute of it.", "A warm, funny and clever film.", "The best meal I have had in years.",
@@ -156,11 +166,75 @@ def extraction(model: Any, method: str, epsilon: float) -> None:
           f"{statistics.median(r[6] for r in rows):.1f}")  # fmt: skip
 
 
+class Flat:
+    """A model that costs nothing: the same logits everywhere."""
+
+    name, context_length, device = "flat", 4096, torch.device("cpu")
+
+    def __init__(self) -> None:
+        tokens = [bytes([i]) for i in range(256)] + [b"a%d" % i for i in range(30_000)]
+        tokens += [b"!%d" % i for i in range(35_279)]
+        self.vocabulary = mw.Vocabulary([*tokens, b"<eos>"], eos_ids=[65_535])
+        self.eos_ids = (65_535,)
+        self._row = torch.randn(1, 65_536, generator=torch.Generator().manual_seed(0))
+        self._row[0, 65_535] = -20.0
+
+    def encode(self, text: str, *, add_special: bool = True) -> list[int]:
+        return [0]
+
+    def apply_chat_template(self, messages: Any) -> list[int]:
+        return [0]
+
+    def new_cache(self, batch: int) -> Any:
+        return _Lengths([0] * batch)
+
+    def forward(self, tokens: Any, cache: Any) -> torch.Tensor:
+        return self.forward_all(tokens, cache)[0][-1:]
+
+    def forward_all(self, tokens: Any, cache: Any) -> list[torch.Tensor]:
+        cache.lengths = [held + len(new) for held, new in zip(cache.lengths, tokens, strict=True)]
+        return [self._row.expand(len(new), -1) for new in tokens]
+
+
+class _Lengths:
+    def __init__(self, lengths: list[int]) -> None:
+        self.lengths = lengths
+
+    def fork(self, rows: Any) -> _Lengths:
+        return _Lengths([self.lengths[row] for row in rows])
+
+    def select(self, rows: Any) -> None:
+        self.lengths = [self.lengths[row] for row in rows]
+
+    def truncate(self, lengths: Any) -> None:
+        self.lengths = list(lengths)
+
+
+def overhead() -> None:
+    """Steps of the search, each with one new node, timed one by one."""
+    model, times = Flat(), []
+    how = rules(lookahead=mw.Lookahead(reuse=False), max_tokens=400, seed=0)
+    (request,) = build_requests(model, ["a"], [compile_for(model, mw.Regex("(a[0-9]+)+"))], how)
+    for seed in range(10):
+        current, stream = Session(Base(model, request, how.sampling, mw.Lookahead(reuse=False)), how), Stream(seed)
+        search = Search(current.base, current.trie, current.reader, partial(Race, stream=stream))
+        for step in range(50):
+            begin = time.process_time()
+            search.step(lambda: True)
+            times += [time.process_time() - begin] if step else []
+    nodes = len(current.trie.root.ids)
+    print(f"CPU per node, {nodes:,} of {model.vocabulary.size:,} tokens allowed: best {1e3 * min(times):.2f} ms, "
+          f"median {1e3 * statistics.median(times):.2f} ms")  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="labels", choices=["labels", "json"])
+    parser.add_argument("what", nargs="?", default="labels", choices=["labels", "json", "overhead"])
     parser.add_argument("--epsilon", type=float, help="of certified; 1e-3 for labels and 0.1 for json by default")
     options = parser.parse_args()
+    if options.what == "overhead":
+        overhead()
+        return
     model = mw.load_model("smollm2-135m")
     if options.what == "labels":
         labels(model, options.epsilon or 1e-3)

@@ -82,7 +82,8 @@ class Base:
         words = np.zeros((self.width + 31) // 32, dtype=np.uint32)
         if left > 0:
             guide.fill_mask(words, left)
-        found = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")[: self.width])
+        bits = np.unpackbits(words.view(np.uint8), bitorder="little").view(np.bool_)
+        found = np.flatnonzero(bits[: self.width])
         if self.settings.tokenization == "canonical" and not self.is_canonical(output):
             found = found[~np.isin(found, self.model.eos_ids)]
         return found.astype(np.int32)
@@ -107,6 +108,17 @@ class Base:
         Raises:
             NonFiniteLogitsError: logits that are no numbers, or are ``-inf`` throughout.
         """
+        logits = self._adjusted(logits, outputs)
+        return logits - _log_total(logits)
+
+    def log_p_at(self, logits: torch.Tensor, outputs: Sequence[Sequence[int]], ids: Sequence[Ids]) -> list[Floats]:
+        """As :meth:`log_p`, of some tokens of each row only: float64 of the shape of its ids."""
+        logits = self._adjusted(logits, outputs)
+        totals = _log_total(logits).flatten().tolist()
+        return [row[at] - total for row, total, at in zip(logits.cpu().numpy(), totals, ids, strict=True)]
+
+    def _adjusted(self, logits: torch.Tensor, outputs: Sequence[Sequence[int]]) -> torch.Tensor:
+        """The logits of the law, in float64."""
         import torch
 
         logits = logits[:, : self.width].double()
@@ -119,13 +131,8 @@ class Base:
         logits, temperature = before_mask(logits, self.sampling, seen)
         if self.settings.truncation:
             after = self.sampling.order[self.sampling.order.index("mask") + 1 :]
-            logits = truncate(logits, self.sampling, tuple(after))
-        else:
-            logits = logits / temperature
-        found = torch.log_softmax(logits, -1)
-        if bool(found.isnan().any()):
-            raise NonFiniteLogitsError("the model's logits are no numbers, or all of them are -inf")
-        return found
+            return truncate(logits, self.sampling, tuple(after))
+        return logits if temperature == 1 else logits / temperature
 
     def _seen(self, output: Sequence[int]) -> Counter[int]:
         counts = Counter([*self.request.prefix, *output])
@@ -146,6 +153,13 @@ class Base:
             return False
         spelt = self.model.encode(text, add_special=False) if text else []
         return list(spelt) == [*self.request.prefix, *output]
+
+
+def _log_total(logits: torch.Tensor) -> torch.Tensor:
+    total = logits.logsumexp(-1, keepdim=True)
+    if not bool(total.isfinite().all()):
+        raise NonFiniteLogitsError("the model's logits are no numbers, or all of them are -inf")
+    return total
 
 
 def check_request(request: Request, sampling: Sampling, settings: Lookahead) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from maskwright.engine.trees import extend_tree
@@ -165,8 +164,5 @@ def learn(base: Base, trie: Trie, nodes: Sequence[Node], logits: torch.Tensor) -
         nodes: parents before children.
         logits: shape ``(nodes, width)``.
     """
-    found = []
-    for node, row in zip(nodes, base.log_p(logits, [node.output() for node in nodes]), strict=True):
-        ids = torch.from_numpy(node.ids.astype(np.int64)).to(row.device)
-        found.append(row[ids].cpu().numpy())
-    trie.learn(nodes, found)
+    outputs = [node.output() for node in nodes]
+    trie.learn(nodes, base.log_p_at(logits, outputs, [node.ids for node in nodes]))
