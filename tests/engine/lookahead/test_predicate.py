@@ -46,7 +46,7 @@ def drawn(predicate, n, particles, **settings):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_outputs_are_accepted_and_follow_the_law(way):
-    results = drawn(WAYS[way], 60, particles=60)
+    results = drawn(WAYS[way], 40, particles=60)
     law = conditional(LAW)
     counts = np.array([sum(tuple(r.tokens) == x for r in results) for x in law])
     assert counts.sum() == len(results)
@@ -54,7 +54,7 @@ def test_outputs_are_accepted_and_follow_the_law(way):
     assert p_value(counts, np.array(list(law.values()))) > 1e-3
 
 
-def estimates(predicate, runs=150, **settings):
+def estimates(predicate, runs=80, **settings):
     found = []
     for seed in range(runs):
         base = base_of(MODEL, "[abc]*", seed, LONGEST, particles=8, **settings)

@@ -146,7 +146,7 @@ def drawn(n, seed=1, **settings):
 
 
 def test_T1_many_particles_are_near_the_law_and_one_is_not():
-    assert p_of(drawn(200, particles=64, **SINGLE)) > 1e-3
+    assert p_of(drawn(150, particles=64, **SINGLE)) > 1e-3
     assert p_of(drawn(600, particles=1, **SINGLE)) < 1e-6
 
 
