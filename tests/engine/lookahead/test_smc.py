@@ -153,8 +153,8 @@ def test_T1_many_particles_are_near_the_law_and_one_is_not():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_T1_in_full(seed):
-    assert p_of(drawn(2000, seed, particles=256)) > 1e-3
-    assert p_of(drawn(4000, seed, particles=2, **SINGLE)) < 1e-6
+    assert p_of(drawn(800, seed, particles=128)) > 1e-3
+    assert p_of(drawn(2000, seed, particles=2, **SINGLE)) < 1e-6
 
 
 def test_one_move_over_a_whole_language_is_exact_with_one_particle():
