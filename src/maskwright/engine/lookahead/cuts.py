@@ -85,8 +85,8 @@ def grow(
         below = guides[parent].fork()
         if not below.accept(token):
             raise AssertionError(f"the matcher refuses token {token}, which its own mask allows")
-        allowed = below.allowed_tokens(left - depth)
-        if len(allowed) > widest:
+        allowed = _few(below, left - depth, len(texts), widest)
+        if allowed is None:
             continue
         node = len(cut.tokens)
         cut.tokens.append(token)
@@ -97,6 +97,14 @@ def grow(
         guides[node] = below
         _push(queue, cut, node, depth + 1, ends, texts)
     return cut if len(cut.tokens) > 1 else None
+
+
+def _few(guide: Guide, left: int, size: int, most: int) -> list[int] | None:
+    """The tokens that may follow, ascending; None where they are more than some. A wide mask is not listed."""
+    words = np.zeros((size + 31) // 32, dtype=np.uint32)
+    guide.fill_mask(words, left)
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    return None if int(bits.sum(dtype=np.int64)) > most else np.flatnonzero(bits).tolist()
 
 
 def _push(
