@@ -207,6 +207,16 @@ def test_T13_temperature_and_penalties_are_part_of_the_law():
             assert draw.logprob == pytest.approx(float((logits / 0.7).log_softmax(-1)[draw.token]), abs=1e-5)
 
 
+def test_T12_canonical_spellings_alone():
+    found = ran(particles=300, tokenization="canonical").particles
+    ended = {each.tokens for each in found if each.log_weight > -math.inf}
+    canonical = {x for x in LAW if all(token < 3 for token in x[:-1])}  # this tokenizer cuts into single bytes
+    assert ended <= canonical
+    assert len(ended) < len({each.tokens for each in found})  # some went down other spellings and were lost
+    truth = sum(LAW[x] for x in canonical)
+    assert is_unbiased(estimates(40, particles=100, tokenization="canonical"), truth)
+
+
 # --- cost
 
 
