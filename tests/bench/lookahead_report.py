@@ -83,7 +83,7 @@ def plot(report: dict[str, Any], path: Path) -> None:
     figure, axes = plt.subplots(2, (len(tasks) + 1) // 2, figsize=(13, 7), squeeze=False)
     for axis, told in zip(axes.flat, tasks, strict=False):
         for row in told["rows"]:
-            if "error" in row:
+            if "error" in row or row["n"] < 20:  # few samples say nothing
                 continue
             colour = "tab:gray" if row["sampler"].startswith("genlm") else "tab:blue"
             colour = "tab:green" if row["sampler"].startswith(("exact", "enum", "cert")) else colour
