@@ -228,7 +228,7 @@ def compile_for(
     if isinstance(constraint, StagedGrammar):
         constraint = constraint.constraint
     if judged and thinking is None and isinstance(constraint, Predicate):
-        return JudgedGrammar(constraint, compile(constraint.masked, model.vocabulary))
+        return JudgedGrammar(constraint, cast("Grammar", compile_for(model, constraint.masked)))
     if isinstance(constraint, CompiledGrammar):
         _check_vocabulary(model, constraint)
         if thinking is None:

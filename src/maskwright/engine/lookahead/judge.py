@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from maskwright.errors import GenerationError
 
 if TYPE_CHECKING:
-    from maskwright.compiler import CompiledGrammar
+    from maskwright.engine.request import Grammar, Guide
     from maskwright.grammar.predicate import Check, Predicate
-    from maskwright.matcher import Matcher
 
 __all__ = ["Judge", "JudgedGrammar", "PredicateError"]
 
@@ -79,8 +78,9 @@ class JudgedGrammar:
     """
 
     constraint: Predicate
-    masked: CompiledGrammar
+    masked: Grammar
 
-    def matcher(self) -> Matcher:
+    def matcher(self) -> Guide:
         """A guide at the start."""
-        return self.masked.matcher()
+        guide: Guide = self.masked.matcher()
+        return guide
