@@ -141,17 +141,19 @@ def report(name: str, answers: list[str], truth: list[str]) -> None:
     print(f"{name}: {right} of {len(truth)} right, says positive {answers.count('positive')} times")
 
 
-def extraction(model: Any, method: str, epsilon: float) -> None:
+def extraction(model: Any, method: str, epsilon: float, prompts: int) -> None:
     constraint = mw.JsonSchema(SCHEMA, whitespace="bounded")
     ahead = mw.Lookahead(method=method, epsilon=epsilon)  # type: ignore[arg-type]
     right, rows = 0, []
-    for order, item, count, urgent in ORDERS:
+    for order, item, count, urgent in ORDERS[:prompts]:
         begin = time.process_time()
         try:
             result = mw.generate(model, chat(FORM.format(order)), constraint, max_tokens=40, seed=1, lookahead=ahead)
         except mw.BudgetError as error:
             low, high = error.log_Z
             rows.append(("ended", 256, 0, low, high, 1.0, time.process_time() - begin))
+            best = error.best[0].text if error.best else "nothing"
+            print(f" 256      Z {math.exp(low):.2g}..{math.exp(high):.2g} ended; best: {best}", flush=True)
             continue
         stats = result.lookahead
         low, high = stats.log_Z if isinstance(stats.log_Z, tuple) else (stats.log_Z, stats.log_Z)
@@ -231,6 +233,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", default="labels", choices=["labels", "json", "overhead"])
     parser.add_argument("--epsilon", type=float, help="of certified; 1e-3 for labels and 0.1 for json by default")
+    parser.add_argument("--methods", nargs="+", default=["exact", "certified"], help="of json")
+    parser.add_argument("--prompts", type=int, default=len(ORDERS), help="of json: how many of them")
     options = parser.parse_args()
     if options.what == "overhead":
         overhead()
@@ -239,8 +243,8 @@ def main() -> None:
     if options.what == "labels":
         labels(model, options.epsilon or 1e-3)
     else:
-        for method in ("exact", "certified"):
-            extraction(model, method, options.epsilon or 0.1)
+        for method in options.methods:
+            extraction(model, method, options.epsilon or 0.1, options.prompts)
 
 
 if __name__ == "__main__":

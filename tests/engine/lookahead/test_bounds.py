@@ -66,7 +66,7 @@ def test_t4_the_whole_language_in_exact_arithmetic() -> None:
     assert texts.entropy == pytest.approx(-sum(p / TOTAL * math.log(p / TOTAL) for p in LAW.values()), abs=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 1000),
     pattern=st.sampled_from([SKEWED, "[01]{0,4}", "(a|b0)*1", "0*|1b"]),
@@ -191,6 +191,7 @@ def test_t10_samples_depend_on_the_seed_alone(drafts: bool) -> None:
     assert texts(5) == expected[:5] + expected[12:17]
 
 
+@pytest.mark.timeout(400)  # the first to import transformers
 def test_r49_the_frontier_changes_no_sample_of_a_transformer(llama: Any) -> None:
     def draw(frontier: int) -> list[Any]:
         ahead = mw.Lookahead(frontier=frontier, enumerate_nodes=0, reuse=False, budget_calls=2000)

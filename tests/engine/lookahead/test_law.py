@@ -45,7 +45,7 @@ def test_the_oracle_is_a_law_that_masking_gets_wrong() -> None:
 @pytest.mark.parametrize("kind", EXACT)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_t1_samples_have_the_exact_law(kind: str, seed: int) -> None:
-    samples = drawn(session(MODEL, **EXACT[kind]), "exact", 1200, seed)
+    samples = drawn(session(MODEL, **EXACT[kind]), "exact", 700, seed)
     assert chi_square(samples, LAW) > 0.001
     assert largest_error(samples, LAW) < 4.5
 
@@ -71,11 +71,12 @@ def test_t1_masking_step_by_step_fails() -> None:
     assert chi_square(local_samples(300, 3), LAW) < 1e-6
 
 
+@pytest.mark.timeout(400)  # two thousand samplers, on machines that do other things too
 def test_t2_the_first_sample_of_a_fresh_sampler_has_the_exact_law() -> None:
-    model = TableModel(11, bias={6: -3.0, 7: -3.0, EOS: -1.0})  # more of its mass is valid: fewer nodes per sample
-    law = table_law(model, SKEWED, 6)
+    model, short = TableModel(11, bias={6: -3.0, 7: -3.0, EOS: 0.5}), "00|1[01]{2}"  # few nodes per sample
+    law = table_law(model, short, 4)
     settings = {"enumerate_nodes": 0, "frontier": 1, "drafts": False}
-    fresh = [one(session(model, **settings), "exact", Stream(7, at)) for at in range(2000)]
+    fresh = [one(session(model, short, 4, **settings), "exact", Stream(7, at)) for at in range(2000)]
     assert chi_square(fresh, law) > 0.001
     assert chi_square(fresh, local_law(model, list(law))) < 1e-6
 
