@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from maskwright._forks import install as _install_fork_hook
 from maskwright.errors import (
+    BudgetError,
     ConstraintError,
     GenerationError,
     LarkError,
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     from maskwright.compilation import acompile, compile_many
     from maskwright.compiler import CompiledGrammar, compile
     from maskwright.engine.beam import Beam, Contrastive
+    from maskwright.engine.diagnosis import Diagnosis, diagnose
     from maskwright.engine.load import load_model
+    from maskwright.engine.lookahead.rank import Classification, classify, topk
+    from maskwright.engine.lookahead.settings import Lookahead, LookaheadStats
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.result import Chunk, Result
     from maskwright.engine.sampling import Sampling
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from maskwright.grammar.json_schema import JsonSchema
     from maskwright.grammar.lark import Lark
     from maskwright.grammar.plan import CompileLimits
+    from maskwright.grammar.predicate import Predicate
     from maskwright.grammar.regex import Regex
     from maskwright.grammar.regions import Alt, Capture, Free, Seq, Special, Thinking
     from maskwright.logits import LogitsProcessor
@@ -81,6 +86,12 @@ __all__ = [
     "PromptLookup",
     "NGram",
     "Heads",
+    # the model's own distribution, given that the output is valid
+    "Lookahead",
+    "LookaheadStats",
+    "classify",
+    "Classification",
+    "topk",
     # models
     "load_model",
     "TransformersModel",
@@ -90,6 +101,7 @@ __all__ = [
     "Regex",
     "Choice",
     "Lark",
+    "Predicate",
     # outputs of several parts
     "Seq",
     "Alt",
@@ -115,6 +127,8 @@ __all__ = [
     # tools
     "explain",
     "Explanation",
+    "diagnose",
+    "Diagnosis",
     # errors
     "MaskwrightError",
     "ConstraintError",
@@ -125,6 +139,7 @@ __all__ = [
     "LimitError",
     "VocabularyError",
     "GenerationError",
+    "BudgetError",
 ]
 
 # The module of every name that is imported on first use, below this package.
@@ -147,6 +162,11 @@ _LAZY = {
     "PromptLookup": "engine.speculation.options",
     "NGram": "engine.speculation.options",
     "Heads": "engine.speculation.options",
+    "classify": "engine.lookahead.rank",
+    "Classification": "engine.lookahead.rank",
+    "topk": "engine.lookahead.rank",
+    "Lookahead": "engine.lookahead.settings",
+    "LookaheadStats": "engine.lookahead.settings",
     "load_model": "engine.load",
     "TransformersModel": "engine.transformers_model",
     "LanguageModel": "engine.model",
@@ -154,6 +174,7 @@ _LAZY = {
     "Regex": "grammar.regex",
     "Choice": "grammar.choice",
     "Lark": "grammar.lark",
+    "Predicate": "grammar.predicate",
     "Seq": "grammar.regions",
     "Alt": "grammar.regions",
     "Free": "grammar.regions",
@@ -172,6 +193,8 @@ _LAZY = {
     "apply_bitmask": "masks",
     "apply_bitmask_": "masks",
     "LogitsProcessor": "logits",
+    "diagnose": "engine.diagnosis",
+    "Diagnosis": "engine.diagnosis",
     "explain": "explanation",
     "Explanation": "explanation",
     "sample": "texts",

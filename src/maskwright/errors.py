@@ -10,6 +10,7 @@ All of them can be pickled, so that they cross process pools with their details.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = [
     "LimitError",
     "VocabularyError",
     "GenerationError",
+    "BudgetError",
 ]
 
 
@@ -128,3 +130,32 @@ class GenerationError(MaskwrightError):
         super().__init__(message, location=location, hint=hint)
         self.result = result
         self.results = tuple(results)
+
+
+class BudgetError(GenerationError):
+    """A lookahead sampler made as many forwards as it was allowed, and has no output to give.
+
+    Args:
+        message: what happened, a sentence without its full stop.
+        log_Z: bounds ``(low, high)`` on the log of the probability that the model, unmasked, obeys the constraint.
+        best: valid outputs that were found, the most probable first.
+        result: see :class:`GenerationError`, as the others.
+        results: what other prompts of the call got.
+        location: see :class:`MaskwrightError`.
+        hint: see :class:`MaskwrightError`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        log_Z: tuple[float, float] = (-math.inf, 0.0),
+        best: Sequence[Result] = (),
+        result: Result | None = None,
+        results: Sequence[Result] = (),
+        location: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, result=result, results=results, location=location, hint=hint)
+        self.log_Z = log_Z
+        self.best = tuple(best)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
 from maskwright.engine.batch import decoder_for, run_groups
 from maskwright.engine.beam import Beam, Contrastive, Search
+from maskwright.engine.lookahead.settings import Lookahead
 from maskwright.engine.outcome import Outcome, outcome, with_results
 from maskwright.engine.progress import Chunker
 from maskwright.engine.request import Grammar, Processor
@@ -77,6 +78,7 @@ class Options(TypedDict, total=False):
     logprobs: int | None
     drafts: bool
     thinking: Thinking | None
+    lookahead: Lookahead | Literal["exact", "certified", "smc"] | None
 
 
 def generate(
@@ -116,6 +118,9 @@ def generate(
               that gives the logits to use, before anything else. What it raises ends its own output alone.
             - ``logprobs``: results tell about each token (``Result.logprobs``), with so many alternatives.
             - ``thinking``: reasoning before the output, ``Thinking(end=...)``; the value is that of what follows.
+            - ``lookahead``: ``"exact"``, ``"certified"``, ``"smc"`` or ``Lookahead(...)``: draw from the model
+              conditioned on the constraint, where masking step by step draws from another law. Outputs then end with
+              EOS within ``max_tokens``, and results say how exact they are (``Result.lookahead``).
             - ``drafts``: False gives every token a decode step of its own. The output is the same.
 
     Returns:
@@ -124,6 +129,7 @@ def generate(
 
     Raises:
         ConstraintError: the constraint cannot be enforced.
+        BudgetError: with ``lookahead``, no output was found within ``budget_calls``.
         GenerationError: prompt and max_tokens exceed the context, no output fits into max_tokens, or a row failed
             (the model's logits are not numbers, say): then ``.result`` is that row's and ``.results`` are all.
         ValueError: a parameter out of range.
@@ -143,21 +149,22 @@ def _outcomes(
     """Runs a call: the outcomes of each prompt; also tells its rules and whether it had one prompt."""
     how, one = rules(**options), is_one_prompt(prompt)
     prompts = cast("Sequence[Prompt]", [prompt] if one else prompt)
-    requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts), how.thinking), how)
+    requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts), how), how)
     return how, one, run_groups(model, requests, how, retries)
 
 
 def _compiled(
-    model: LanguageModel, constraint: Any, one: bool, count: int, thinking: Thinking | None
+    model: LanguageModel, constraint: Any, one: bool, count: int, how: Rules
 ) -> list[Grammar | None]:
     """A compiled constraint for each prompt."""
+    thinking, judged = how.thinking, how.lookahead is not None and how.lookahead.method == "smc"
     if not isinstance(constraint, list | tuple):
-        return [compile_for(model, constraint, thinking)] * count
+        return [compile_for(model, constraint, thinking, judged)] * count
     if one:
         raise TypeError("a list of constraints needs a list of prompts")
     if len(constraint) != count:
         raise ValueError(f"got {len(constraint)} constraints for {count} prompts; pass one, or one per prompt")
-    return [compile_for(model, each, thinking) for each in constraint]
+    return [compile_for(model, each, thinking, judged) for each in constraint]
 
 
 def _shaped(groups: list[list[T]], one: bool, n: int) -> T | list[T] | list[list[T]]:
@@ -201,6 +208,8 @@ def stream(
         raise ValueError(f"n is {how.n}; stream gives one output")
     if isinstance(how.strategy, Beam | Contrastive):
         raise ValueError("a search knows its output at the end only: call generate, or leave strategy out")
+    if how.lookahead is not None:
+        raise ValueError("lookahead draws an output as a whole, stream gives it piece by piece; use generate")
     requests = build_requests(model, [prompt], [compile_for(model, constraint, how.thinking)], how)
     return _chunks(model, decoder_for(model, requests, how, how.sampling), how, partial_strings)
 

@@ -77,6 +77,10 @@ def _reseeded(request: Request, attempt: int) -> Request:
 
 
 def _run(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling: Sampling) -> list[Outcome]:
+    if how.lookahead is not None:
+        from maskwright.engine.lookahead.run import run
+
+        return run(model, requests, how, sampling)
     size = how.batch_size
     # All are checked before any runs: the last of a long list must not fail after an hour.
     decoders = [

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from maskwright.engine.rng import Stream
     from maskwright.engine.speculation.window import Trial
 
-__all__ = ["Alternative", "Draw", "Seen", "draw", "gumbel_max", "mask_logits", "measure", "processed", "why_not"]
+__all__ = ["Alternative", "Draw", "Seen", "before_mask", "draw", "gumbel_max", "mask_logits", "measure", "processed"]
+__all__ += ["why_not"]
 
 Seen = Mapping[int, int]
 
@@ -126,7 +127,7 @@ def draw(
         Per row a draw, or the error that says why there is none; rows do not affect each other.
     """
     logits = logits.float()
-    free, temperature = _before_mask(logits, sampling, seen)
+    free, temperature = before_mask(logits, sampling, seen)
     masked = free if bitmask is None else mask_logits(free, bitmask)
     # Greedy takes the first of several greatest.
     final = None if sampling.greedy else truncate(masked, sampling, _after_mask(sampling))
@@ -147,7 +148,7 @@ def processed(
     logits: torch.Tensor, sampling: Sampling, bitmask: torch.Tensor | None, seen: Sequence[Seen] | None
 ) -> torch.Tensor:
     """The logits that :func:`draw` draws from: all rules applied (greedy: those whose greatest it takes)."""
-    free, _ = _before_mask(logits.float(), sampling, seen)
+    free, _ = before_mask(logits.float(), sampling, seen)
     masked = free if bitmask is None else mask_logits(free, bitmask)
     return masked if sampling.greedy else truncate(masked, sampling, _after_mask(sampling))
 
@@ -158,13 +159,13 @@ def measure(
     """What :func:`draw` says of tokens that were drawn already, without details; there are no penalties."""
     import torch
 
-    free, temperature = _before_mask(logits.float(), sampling, None)
+    free, temperature = before_mask(logits.float(), sampling, None)
     chosen = torch.tensor(list(tokens), dtype=torch.int64, device=logits.device)
     table = _measure(free, mask_logits(free, bitmask), chosen, temperature)
     return [_as_draw(row) for row in _read_back(chosen, table)]
 
 
-def _before_mask(
+def before_mask(
     logits: torch.Tensor, sampling: Sampling, seen: Sequence[Seen] | None
 ) -> tuple[torch.Tensor, float]:
     """Bias and penalties (and temperature, where it comes so early); also the temperature still to be applied."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from maskwright.engine.beam import Beam, Contrastive, Search, check_search
+from maskwright.engine.lookahead.judge import JudgedGrammar
+from maskwright.engine.lookahead.settings import Lookahead, as_lookahead
 from maskwright.engine.request import Grammar, Processor, Request
 from maskwright.engine.result import Result
 from maskwright.engine.rng import Stream, derive, fresh_seed
@@ -15,6 +17,7 @@ from maskwright.engine.sampling import Sampling
 from maskwright.engine.speculation.options import Speculative
 from maskwright.engine.stages import StagedGrammar, token_id
 from maskwright.errors import GenerationError
+from maskwright.grammar.predicate import Predicate
 from maskwright.grammar.regions import Special, Thinking, is_of_tokens
 
 if TYPE_CHECKING:
@@ -58,6 +61,7 @@ class Rules:
         drafts: whether text that the constraint determines, or nearly, takes no decode steps of its own.
         thinking: reasoning that comes before each output.
         strategy: how tokens are found, where it is another way than one by one: a search, or drafts.
+        lookahead: how outputs are drawn from the model conditioned on the constraint; None for step by step.
     """
 
     sampling: Sampling
@@ -76,6 +80,7 @@ class Rules:
     drafts: bool = True
     thinking: Thinking | None = None
     strategy: Search | Speculative | None = None
+    lookahead: Lookahead | None = None
 
 
 def rules(
@@ -95,6 +100,7 @@ def rules(
     logprobs: int | None = None,
     drafts: bool = True,
     thinking: Thinking | None = None,
+    lookahead: Lookahead | str | None = None,
 ) -> Rules:
     """Checks the arguments that all generating functions share.
 
@@ -111,7 +117,11 @@ def rules(
     if sampling is not None and not isinstance(sampling, Sampling):
         raise TypeError(f"sampling must be a Sampling, not {type(sampling).__name__}")
     chosen = sampling or Sampling()
-    drawn = strategy == "sample" or sampling is not None or seed is not None
+    ahead = as_lookahead(lookahead)
+    if ahead is not None and own is not None:
+        kind = type(own).__name__
+        raise ValueError(f"lookahead and strategy={kind}(...) are two ways to find outputs; pass one of them")
+    drawn = strategy == "sample" or sampling is not None or seed is not None or ahead is not None
     if search is not None or strategy == "greedy" or not drawn:
         chosen = replace(chosen, temperature=0.0)
     if n > 1 and chosen.greedy and search is None:
@@ -141,6 +151,7 @@ def rules(
         drafts=drafts,
         thinking=thinking,
         strategy=own,
+        lookahead=ahead,
     )
 
 
@@ -212,8 +223,15 @@ def compile_for(
     model: LanguageModel,
     constraint: Constraint | CompiledGrammar | StagedGrammar | None,
     thinking: Thinking | None = None,
+    judged: bool = False,
 ) -> Grammar | None:
     """The constraint compiled for the model's vocabulary (from the cache where it was before).
+
+    Args:
+        model: whose vocabulary it is.
+        constraint: described or compiled.
+        thinking: reasoning that comes before.
+        judged: whether functions can be asked beside the masks, so that a Predicate will do.
 
     Raises:
         ConstraintError: it cannot be enforced.
@@ -225,6 +243,8 @@ def compile_for(
 
     if isinstance(constraint, StagedGrammar):
         constraint = constraint.constraint
+    if judged and thinking is None and isinstance(constraint, Predicate):
+        return JudgedGrammar(constraint, cast("Grammar", compile_for(model, constraint.masked)))
     if isinstance(constraint, CompiledGrammar):
         _check_vocabulary(model, constraint)
         if thinking is None:

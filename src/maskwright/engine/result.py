@@ -11,6 +11,7 @@ from maskwright.engine.text import Offsets
 
 if TYPE_CHECKING:
     from maskwright.engine.draw import Draw
+    from maskwright.engine.lookahead.settings import LookaheadStats
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.regions import Field, Region
     from maskwright.engine.sampling import Sampling
@@ -81,6 +82,8 @@ class Result:
             cancelled before the model read the last ones.
         warnings: what could not be done as asked (``min_tokens`` beyond the longest output, say).
         regions: the captured parts of the output by name, with ``thinking=`` the ``thinking`` and the ``answer``.
+        lookahead: of what law the output is a sample, with ``lookahead=``; its tokens then end with the EOS, which
+            `logprob` counts. None without.
         trace: what is known of each token, and where in the text it is; for `fields`.
         score: of a beam search, what it orders outputs by: log-probability over length penalty; None elsewhere.
         alternatives: of the best output of a beam search all others that it found, best first.
@@ -98,6 +101,7 @@ class Result:
     logprobs: tuple[Draw, ...] | None = field(default=None, repr=False)
     warnings: tuple[str, ...] = ()
     regions: Mapping[str, Region] = field(default_factory=dict)
+    lookahead: LookaheadStats | None = None
     trace: tuple[tuple[Draw, ...], Offsets] = field(default=((), Offsets()), repr=False)
     score: float | None = None
     alternatives: tuple[Result, ...] = field(default=(), repr=False)
