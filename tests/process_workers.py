@@ -192,6 +192,28 @@ def fork_under_load() -> None:
     assert started.accept_text(TEXT[20:])
 
 
+def fork_during_import() -> None:
+    """Forks while another thread imports what a name of the package needs; parent and child both get it."""
+    entered = threading.Event()
+
+    class Slow:
+        """Finds nothing, and takes its time to do so."""
+
+        def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+            if name == "maskwright.masks" and not entered.is_set():
+                entered.set()
+                time.sleep(0.5)
+
+    sys.meta_path.insert(0, Slow())  # type: ignore[arg-type]
+    vocab = vocabulary(300)
+    importing = threading.Thread(target=lambda: mw.allocate_bitmask(1, vocab))
+    importing.start()
+    assert entered.wait(20)
+    in_child(lambda: mw.allocate_bitmask(2, vocab))
+    importing.join()
+    assert mw.allocate_bitmask(2, vocab).shape[0] == 2
+
+
 def fork_again_in_children() -> None:
     """Children have children; each uses the pool after its parent did."""
     vocab = vocabulary()

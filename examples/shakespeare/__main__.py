@@ -49,6 +49,15 @@ def main() -> None:
     for name, rule in experiments.PENALTIES.items():
         show(name, experiments.written(model, held_out, words, rule, options.texts))
 
+    print("\n| search | nats per character | real words | repeated trigrams | total log-probability | above greedy |")
+    print("|---|---|---|---|---|---|")
+    totals: dict[str, list[float]] = {}
+    for name, strategy in experiments.SEARCHES.items():
+        found, totals[name] = experiments.searched(model, held_out, words, strategy, options.texts)
+        above = sum(a > b for a, b in zip(totals[name], totals["greedy"], strict=True))
+        last = f"{sum(totals[name]):.0f} | {above} of {options.texts}"
+        print(f"| {name} | {found.nats:.3f} | {found.real_words:.0%} | {found.repeated:.1%} | {last} |", flush=True)
+
     print("\nNumbers where the model would write words, and the probability that it would have written one:")
     for result in experiments.decimals(model):
         print(f"  {result.text:>9}   log of the mass kept {result.log_weight:.1f}")

@@ -35,6 +35,15 @@ PENALTIES = {
     "frequency 0.1": mw.Sampling(0.0, frequency_penalty=0.1),
     "presence 0.5": mw.Sampling(0.0, presence_penalty=0.5),
 }
+SEARCHES = {
+    "greedy": "greedy",
+    "beam of 2": mw.Beam(2),
+    "beam of 5": mw.Beam(5),
+    "beam of 20": mw.Beam(20),
+    "5 groups of 1, diversity 1": mw.Beam(5, groups=5, diversity=1.0),
+    "contrastive, k 5, alpha 0.3": mw.Contrastive(5, 0.3),
+    "contrastive, k 5, alpha 0.6": mw.Contrastive(5, 0.6),
+}
 
 
 @dataclass
@@ -99,6 +108,16 @@ def written(model: network.Characters, held_out: str, words: set[str], rule: mw.
     asked = prompts(held_out, count)
     results = mw.generate(model, asked, sampling=rule, seed=0, max_tokens=LENGTH, batch_size=BATCH)
     return measured(model, [(prompt, result.text) for prompt, result in zip(asked, results, strict=True)], words)
+
+
+def searched(
+    model: network.Characters, held_out: str, words: set[str], strategy: object, count: int
+) -> tuple[Measured, list[float]]:
+    """What a search writes after the same prompts, and the log-probability of each text."""
+    asked = prompts(held_out, count)
+    results = mw.generate(model, asked, strategy=strategy, max_tokens=LENGTH, batch_size=BATCH)
+    texts = [(prompt, result.text) for prompt, result in zip(asked, results, strict=True)]
+    return measured(model, texts, words), [result.logprob for result in results]
 
 
 def measured(model: network.Characters, texts: list[tuple[str, str]], words: set[str]) -> Measured:

@@ -126,6 +126,12 @@ class Characters:
     def forward_all(self, tokens, cache):
         return [self._without_eos(each) for each in self.network.forward(tokens, cache, every=True)]
 
+    def forward_with_states(self, tokens, cache):
+        states = self.network.read(tokens, cache, every=True)
+        counts = [len(row) for row in tokens]
+        logits = self._without_eos(self.network.logits(states))
+        return list(torch.split(logits, counts)), list(torch.split(states, counts))
+
     def _without_eos(self, logits):
         # Its texts had no end: what the network says of one means nothing. EOS is left where a constraint asks for it.
         logits[:, EOS] = -30.0

@@ -457,7 +457,8 @@ void bind_vocab(nb::module_& m) {
         self->bases().string(mw::TokenTrie::kRoot, 0, true);
       })
       .def_prop_ro("size", &mw::Vocab::size)
-      .def_prop_ro("is_byte_complete", &mw::Vocab::is_byte_complete);
+      .def_prop_ro("is_byte_complete", &mw::Vocab::is_byte_complete)
+      .def_prop_ro("lacking", [](const mw::Vocab& v) { return std::vector(v.lacking()); });
 }
 
 void bind_program(nb::module_& m) {
@@ -518,6 +519,7 @@ void bind_program(nb::module_& m) {
         mw::restrict_names(spec, p.program->vocab());
         define(p, node, std::make_unique<mw::ObjectMachine>(std::move(spec), p.program->whitespace(), p.program->vocab()), mw::ObjectMachine::start());
       })
+      .def("settle_as_free", [](PyProgram& p) { return p.program->settle_as_free(); })
       .def_prop_ro("spells_unique", [](PyProgram& p) {
         return !p.program->has_unique() || p.program->vocab().is_byte_complete() || (p.program->spells_freely() && !p.wide_unique);
       })

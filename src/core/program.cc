@@ -140,6 +140,14 @@ bool Program::settle_spelling(std::vector<NodeId>& needs) {
 }
 
 // All nodes reachable from node 0, by all alternatives of control states. False: those are too many.
+bool Program::settle_as_free() {
+  if (vocab_->is_byte_complete()) return true;
+  if (!vocab_->is_character_closed() || !vocab_->has_printable_ascii()) return false;
+  spells_freely_.store(true, std::memory_order_release);
+  spelling_settled_.store(true, std::memory_order_release);
+  return true;
+}
+
 bool Program::reachable(std::vector<NodeId>& order, std::vector<NodeId>& needs) const {
   std::vector<uint8_t> seen(nodes_.size(), 0);
   std::vector<NodeId> stack{0};

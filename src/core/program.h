@@ -60,6 +60,9 @@ class Program {
   // vocabularies that lack bytes this is settled before the first mask, which wants all nodes defined: one that the
   // vocabulary cannot spell would else come up when it is too late. False: `needs` holds undefined nodes.
   bool settle_spelling(std::vector<NodeId>& needs);
+  // Settles it without looking at any node, where the caller knows that all sets of characters which the constraint tells
+  // apart have so many that tokens spell that the lacking ones are not missed. False: the vocabulary lacks more than that.
+  bool settle_as_free();
   // Said before the first matcher: items of some array must differ.
   void uses_unique() { unique_.store(true, std::memory_order_release); }
   bool has_unique() const { return unique_.load(std::memory_order_acquire); }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from maskwright._forks import install as _install_fork_hook
 from maskwright.errors import (
     BudgetError,
     ConstraintError,
@@ -25,12 +26,14 @@ from maskwright.errors import (
 if TYPE_CHECKING:
     from maskwright.compilation import acompile, compile_many
     from maskwright.compiler import CompiledGrammar, compile
+    from maskwright.engine.beam import Beam, Contrastive
     from maskwright.engine.load import load_model
     from maskwright.engine.lookahead.rank import Classification, classify, topk
     from maskwright.engine.lookahead.settings import Lookahead, LookaheadStats
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.result import Chunk, Result
     from maskwright.engine.sampling import Sampling
+    from maskwright.engine.serve import Engine
     from maskwright.engine.transformers_model import TransformersModel
     from maskwright.explanation import Explanation, explain
     from maskwright.generation import (
@@ -57,6 +60,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+_install_fork_hook()
+
 __all__ = [
     # generation
     "generate",
@@ -67,6 +72,7 @@ __all__ = [
     "stream",
     "agenerate",
     "astream",
+    "Engine",
     "Result",
     "Chunk",
     "Sampling",
@@ -76,6 +82,8 @@ __all__ = [
     "classify",
     "Classification",
     "topk",
+    "Beam",
+    "Contrastive",
     # models
     "load_model",
     "TransformersModel",
@@ -141,6 +149,9 @@ _LAZY = {
     "topk": "engine.lookahead.rank",
     "Lookahead": "engine.lookahead.settings",
     "LookaheadStats": "engine.lookahead.settings",
+    "Beam": "engine.beam",
+    "Contrastive": "engine.beam",
+    "Engine": "engine.serve",
     "load_model": "engine.load",
     "TransformersModel": "engine.transformers_model",
     "LanguageModel": "engine.model",

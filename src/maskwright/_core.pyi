@@ -30,6 +30,9 @@ class Vocab:
     def size(self) -> int: ...
     @property
     def is_byte_complete(self) -> bool: ...
+    @property
+    def lacking(self) -> list[tuple[int, int]]:
+        """Code points that no token spells, where it lacks whole characters; ascending, first and last."""
 
 class LarkGrammar:
     """A lowered Lark grammar; words: grammar/lark/lowered.py."""
@@ -60,6 +63,8 @@ class Program:
         any_order: bool,
         escapes_any: bool,
     ) -> None: ...
+    def settle_as_free(self) -> bool:
+        """Says that lacking characters are not missed; False where the vocabulary lacks more than characters."""
     @property
     def spells_unique(self) -> bool:
         """Where items must differ, whatever can be continued can be spelled; known after the first mask."""

@@ -11,10 +11,11 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
-from maskwright.engine.batch import decoder_for, run_requests
+from maskwright.engine.batch import decoder_for, run_groups
+from maskwright.engine.beam import Beam, Contrastive, Search
 from maskwright.engine.lookahead.settings import Lookahead
-from maskwright.engine.outcome import Outcome, outcome
-from maskwright.engine.progress import Progress
+from maskwright.engine.outcome import Outcome, outcome, with_results
+from maskwright.engine.progress import Chunker
 from maskwright.engine.request import Grammar, Processor
 from maskwright.engine.requests import (
     Prefix,
@@ -62,7 +63,7 @@ class Options(TypedDict, total=False):
     """What every generating function takes by keyword; see :func:`generate`."""
 
     sampling: Sampling | None
-    strategy: Literal["sample", "greedy"] | None
+    strategy: Literal["sample", "greedy"] | Search | None
     n: int
     max_tokens: int | None
     stop: Stop
@@ -95,8 +96,9 @@ def generate(
         **options: by keyword:
 
             - ``sampling``: how tokens are drawn. Greedy unless this, ``seed`` or ``strategy="sample"`` is given.
-            - ``strategy``: ``"greedy"`` or ``"sample"``, where the other arguments should not decide it.
-            - ``n``: outputs per prompt, 1 by default.
+            - ``strategy``: ``"greedy"`` or ``"sample"``, where the other arguments should not decide it; or a search:
+              ``Beam(width, ...)`` or ``Contrastive(k, alpha)``.
+            - ``n``: outputs per prompt, 1 by default; of a beam, the best ones.
             - ``max_tokens``: the most tokens of an output, EOS included; by default 512 or what the context leaves.
               With a constraint every output is complete within it, or the call raises before any forward.
             - ``stop``: a string or the id of a token, or some, that end an output; with a constraint, only where what
@@ -120,7 +122,8 @@ def generate(
             - ``drafts``: False gives every token a decode step of its own. The output is the same.
 
     Returns:
-        A :class:`Result` for one prompt; a list for a list; a list of ``n`` in its place where ``n > 1``.
+        A :class:`Result` for one prompt; a list for a list; a list of ``n`` in its place where ``n > 1`` (of fewer,
+        where a beam finds no more).
 
     Raises:
         ConstraintError: the constraint cannot be enforced.
@@ -130,21 +133,22 @@ def generate(
         ValueError: a parameter out of range.
         TypeError: a parameter of a wrong type.
     """
-    how, one, outcomes = _outcomes(model, prompt, constraint, options)
+    how, one, groups = _outcomes(model, prompt, constraint, options)
+    outcomes = [out for group in groups for out in group]
     for out in outcomes:
         if out.error is not None:
-            raise _with_results(out.error, out, outcomes)
-    return _shaped([out.result for out in outcomes], one, how.n)
+            raise with_results(out.error, out, outcomes)
+    return _shaped([[out.result for out in group] for group in groups], one, how.n)
 
 
 def _outcomes(
     model: LanguageModel, prompt: Any, constraint: Any, options: Options, retries: int = 0
-) -> tuple[Rules, bool, list[Outcome]]:
-    """Runs a call; also tells its rules and whether it had one prompt."""
+) -> tuple[Rules, bool, list[list[Outcome]]]:
+    """Runs a call: the outcomes of each prompt; also tells its rules and whether it had one prompt."""
     how, one = rules(**options), is_one_prompt(prompt)
     prompts = cast("Sequence[Prompt]", [prompt] if one else prompt)
     requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts), how.thinking), how)
-    return how, one, run_requests(model, requests, how, retries)
+    return how, one, run_groups(model, requests, how, retries)
 
 
 def _compiled(
@@ -160,17 +164,11 @@ def _compiled(
     return [compile_for(model, each, thinking) for each in constraint]
 
 
-def _shaped(items: list[T], one: bool, n: int) -> T | list[T] | list[list[T]]:
+def _shaped(groups: list[list[T]], one: bool, n: int) -> T | list[T] | list[list[T]]:
     """One item for one prompt, a list for a list; ``n > 1`` adds a level."""
-    if n == 1:
-        return items[0] if one else items
-    groups = [items[at : at + n] for at in range(0, len(items), n)]
-    return groups[0] if one else groups
-
-
-def _with_results(error: GenerationError, failed: Outcome, outcomes: Sequence[Outcome]) -> GenerationError:
-    error.result, error.results = failed.result, tuple(out.result for out in outcomes)
-    return error
+    if n > 1:
+        return groups[0] if one else groups
+    return groups[0][0] if one else [group[0] for group in groups]
 
 
 def stream(
@@ -207,24 +205,23 @@ def stream(
         raise ValueError(f"n is {how.n}; stream gives one output")
     if how.lookahead is not None:
         raise ValueError("lookahead draws an output as a whole, stream gives it piece by piece; use generate")
+    if isinstance(how.strategy, Beam | Contrastive):
+        raise ValueError("a search knows its output at the end only: call generate, or leave strategy out")
     requests = build_requests(model, [prompt], [compile_for(model, constraint, how.thinking)], how)
-    progress = Progress(requests[0].constraint, partial_strings)
-    return _chunks(model, decoder_for(model, requests, how, how.sampling), how, progress)
+    return _chunks(model, decoder_for(model, requests, how, how.sampling), how, partial_strings)
 
 
-def _chunks(model: LanguageModel, decoder: Decoder, how: Rules, progress: Progress) -> Iterator[Chunk]:
-    (row,), sent = decoder.rows, 0
+def _chunks(model: LanguageModel, decoder: Decoder, how: Rules, partial_strings: bool) -> Iterator[Chunk]:
+    (row,) = decoder.rows
+    chunker = Chunker(row, partial_strings, how.thinking is not None)
     for _ in decoder.steps():
-        text, count = row.text.take() if row.running else ("", 0)
-        if count:
-            yield Chunk(text, row.tokens[sent : sent + count], *progress.push(text))
-            sent += count
+        chunk = chunker.take()
+        if chunk is not None:
+            yield chunk
     out = outcome(row, environment(model, how.sampling), how)
     if out.error is not None:
-        raise _with_results(out.error, out, [out])
-    result = out.result
-    text, _ = row.text.take_rest(result.text)
-    yield Chunk(text, row.tokens[sent:], *progress.finish(text, result), result)
+        raise with_results(out.error, out, [out])
+    yield chunker.last(out.result)
 
 
 def generate_json(
@@ -349,10 +346,11 @@ def _each(made: Any, convert: Callable[[str], Any]) -> Any:
 
 def _values(model: LanguageModel, prompt: Any, constraint: Constraint, options: Options, retries: int = 0) -> Any:
     """The values of all outputs, in the shape of the results; raises the first failure once all are through."""
-    how, one, outcomes = _outcomes(model, prompt, constraint, options, retries)
+    how, one, groups = _outcomes(model, prompt, constraint, options, retries)
+    outcomes = [out for group in groups for out in group]
     for at, out in enumerate(outcomes):
         if out.error is not None:
-            raise _with_results(out.error, out, outcomes)
+            raise with_results(out.error, out, outcomes)
         if not out.result.valid:
             which = "the output" if len(outcomes) == 1 else f"output {at} of {len(outcomes)}"
             error = GenerationError(
@@ -361,8 +359,8 @@ def _values(model: LanguageModel, prompt: Any, constraint: Constraint, options: 
                 else f"{which} is not finished (finish_reason {out.result.finish_reason!r})",
                 hint="The text is in .result; retries= draws again" if out.refusal is not None else None,
             )
-            raise _with_results(error, out, outcomes) from out.refusal
-    return _shaped([out.result.value for out in outcomes], one, how.n)
+            raise with_results(error, out, outcomes) from out.refusal
+    return _shaped([[out.result.value for out in group] for group in groups], one, how.n)
 
 
 async def agenerate(

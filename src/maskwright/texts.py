@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import operator
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -53,13 +53,9 @@ def _keys_of(constraint: Constraint) -> tuple[str, ...]:
 
     Among the letters of all other keys, those of the names would hardly ever come one after the other.
     """
-    from maskwright.grammar.json_schema import JsonSchema
-
-    if not isinstance(constraint, JsonSchema):
-        return ()
     found: dict[str, None] = {}
     try:
-        waiting: list[Any] = [json.loads(constraint.text)]
+        waiting: list[Any] = [json.loads(text) for text in _schemas(constraint)]
     except (ValueError, RecursionError):
         return ()  # the compiler says what is wrong, and where
     while waiting and len(found) < _MOST_KEYS:
@@ -71,6 +67,16 @@ def _keys_of(constraint: Constraint) -> tuple[str, ...]:
         elif isinstance(part, list):
             waiting += part
     return tuple(f"{json.dumps(key, ensure_ascii=False)}:" for key in found if key.isprintable())
+
+
+def _schemas(constraint: Any) -> Iterator[str]:
+    """The schemas among the parts of a constraint."""
+    from maskwright.grammar.json_schema import JsonSchema
+
+    if isinstance(constraint, JsonSchema):
+        yield constraint.text
+    for part in getattr(constraint, "parts", ()):
+        yield from _schemas(part)
 
 
 @cache

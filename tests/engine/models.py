@@ -92,6 +92,28 @@ class ToyModel:
         return torch.stack(out)
 
 
+class JoiningCache(ToyCache):
+    """A cache that grows."""
+
+    def join(self, other: ToyCache) -> None:
+        self.rows += other.rows
+
+    def fork(self, rows: Any) -> JoiningCache:
+        return JoiningCache([list(self.rows[r]) for r in rows])
+
+
+class JoiningToy(ToyModel):
+    """The toy with a cache that grows."""
+
+    def new_cache(self, batch: int) -> JoiningCache:
+        return JoiningCache([[] for _ in range(batch)])
+
+
+def told(result: Any) -> Any:
+    """What must be the same of an output, however it was made."""
+    return (result.tokens, result.text, result.finish_reason, result.valid)
+
+
 def tiny_llama(seed: int = 0, layers: int = 2) -> tuple[Any, Any]:
     """A Llama of transformers with random weights, and a tokenizer: all bytes, some merges, a pad and an EOS token."""
     import transformers

@@ -82,6 +82,10 @@ def test_the_network_of_shakespeare_is_the_one_that_the_engine_runs(monkeypatch:
         found = experiments.written(model, text, words, experiments.RULES[rule], 3)
         assert len(found.probabilities) == 60
         assert 0 <= found.repeated <= 1
+    for strategy in experiments.SEARCHES.values():
+        found, totals = experiments.searched(model, text, words, strategy, 3)
+        # What a search says of its texts is what the model says of them.
+        assert -sum(totals) / 60 == pytest.approx(found.nats, abs=1e-3)
     assert all(re.fullmatch(r"-?\d{1,4}(\.\d{1,3})?", result.text) for result in experiments.decimals(model))
 
 
@@ -98,5 +102,7 @@ def test_shakespeare(tmp_path: pathlib.Path) -> None:
     rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in done.stdout.splitlines() if "|" in line}
     # Of the same model: at a word's start more stays than inside, and greedy is the likeliest.
     assert float(rows["top-p 0.8"][0]) > 0
+    assert float(rows["beam of 5"][3]) >= float(rows["greedy"][3])
+    assert float(rows["beam of 5"][0]) <= float(rows["greedy"][0])
     assert len(list((tmp_path / "plots").glob("*.svg"))) == 3
     assert "log of the mass kept" in done.stdout

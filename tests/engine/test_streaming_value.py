@@ -11,6 +11,7 @@ import pydantic
 import pytest
 
 import maskwright as mw
+from engine.hf_models import byte_tokenizer, tiny
 from engine.models import ToyModel
 from maskwright.engine.partial import PartialJson
 
@@ -182,3 +183,70 @@ def test_a_cancelled_stream_keeps_what_was_closed() -> None:
     assert not last.result.valid
     assert last.value[: len(before[-1].value)] == before[-1].value
     assert "" not in last.closed
+
+
+@pytest.fixture(scope="module")
+def special() -> mw.TransformersModel:
+    return mw.TransformersModel(tiny("llama"), byte_tokenizer(), context_length=96)
+
+
+ROW = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "array", "items": {"enum": [1, "x", True]}, "minItems": 1, "maxItems": 3},
+        "b": {"type": "null"},
+    },
+    "required": ["a", "b"],
+    "additionalProperties": False,
+}
+
+
+def grows(chunks: list[mw.Chunk], partial: Any) -> None:
+    """Every value holds those of the chunks before, the last one is the result's, and places close once."""
+    last: Any = None
+    for chunk in chunks[:-1]:
+        value = partial(chunk.value)
+        if last is not None:
+            assert value["a"][: len(last.get("a", []))] == last.get("a", []) if "a" in last else True
+            assert set(last) <= set(value)
+        last = value
+        assert len(set(chunk.closed)) == len(chunk.closed)
+        assert chunks[-1].closed[: len(chunk.closed)] == chunk.closed
+    assert chunks[-1].closed[-1] == ""
+    assert chunks[-1].value == chunks[-1].result.value  # type: ignore[union-attr]
+    assert any(partial(chunk.value) for chunk in chunks[:-1])
+
+
+@pytest.mark.parametrize("end", ["!", "ab", mw.Special("<|user|>"), mw.Special("the")])
+@pytest.mark.parametrize("limit", [9, None])
+def test_values_of_answers_after_reasoning(end: Any, limit: int | None, special: Any) -> None:
+    shown = 0
+    for seed in range(4):
+        thinking = mw.Thinking(end=end, max_tokens=limit)
+        chunks = list(
+            mw.stream(special, "p", mw.JsonSchema(ROW), thinking=thinking, seed=seed, max_tokens=90, drafts=False)
+        )
+        if chunks[-1].result.finish_reason == "length" and not chunks[-1].result.valid:  # type: ignore[union-attr]
+            continue
+        grows(chunks, lambda value: value)
+        assert {"/a", "/b", "/a/0"} <= set(chunks[-1].closed)
+        shown += 1
+    assert shown
+
+
+def test_values_of_captures(special: Any) -> None:
+    data = mw.Capture("d/", mw.JsonSchema(ROW))
+    whole = mw.Seq("see ", mw.Capture("n", mw.Free(until="!")), data, "\n", mw.Regex("[0-9]{2}"))
+    for seed in range(4):
+        chunks = list(mw.stream(special, "p", whole, seed=seed, max_tokens=90, drafts=False))
+        grows(chunks, lambda value: None if value is None else value["d/"])
+        assert {"/d~1/a", "/d~1/b", "/d~1"} <= set(chunks[-1].closed)
+    for unclear in (
+        mw.Seq(mw.Regex("a*"), mw.Capture("d", mw.JsonSchema(ROW))),
+        mw.Seq(mw.Capture("d", mw.JsonSchema({"type": "integer", "maximum": 99})), mw.Regex("[0-9]")),
+        mw.Seq("x", mw.JsonSchema(ROW)),
+    ):
+        chunks = list(mw.stream(special, "p", unclear, seed=1, max_tokens=90, drafts=False))
+        assert all(chunk.value is None and chunk.closed == () for chunk in chunks[:-1])
+        assert chunks[-1].value == chunks[-1].result.value  # type: ignore[union-attr]
+        assert chunks[-1].closed == ("",)

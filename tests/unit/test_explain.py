@@ -370,3 +370,12 @@ def test_command_reads_bytes(data: bytes, code: int) -> None:
     command[1:3] = ["-c", "import sys; from maskwright.cli import main; sys.exit(main())"]
     done = subprocess.run(command, input=data, capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (code, b"")
+
+
+def test_outputs_of_several_parts_are_explained_as_texts() -> None:
+    letter = mw.Seq("Dear ", mw.Capture("name", mw.Regex("[A-Z][a-z]+")), ",\n", mw.Free(until="\n\n"))
+    found = mw.explain(letter, "Dear ann")
+    assert (found.ok, found.offset, found.found, found.expected) == (False, 5, '"ann"', ("[A-Z]",))
+    assert mw.explain(letter, "Dear Ann,\nhow are you\n\n").complete
+    with pytest.raises(mw.ConstraintError, match=r"regions of tokens.*explain"):
+        mw.explain(mw.Seq("a", mw.Special("<t>")), "a")

@@ -60,11 +60,16 @@ def run(name: str, seconds: float = 60) -> None:
 # ---------------------------------------------------------------- forks
 
 
-@pytest.mark.slow  # once in some hundred runs on a loaded machine a child waits for ever; the reason is not found yet
 @needs_fork
 @pytest.mark.timeout(90)
 def test_forks_while_other_threads_are_in_the_core() -> None:
     run("fork_under_load", 80)
+
+
+@needs_fork
+@pytest.mark.timeout(70)
+def test_a_fork_waits_for_imports_of_other_threads() -> None:
+    run("fork_during_import")
 
 
 @needs_fork

@@ -45,6 +45,8 @@ SAVED: list[Constraint] = [
     ),
     mw.JsonSchema(" true"),
     PERSON,
+    mw.Seq("a: ", mw.Capture("n", mw.Alt(mw.Regex("[0-9]+"), "none", PERSON)), mw.Free(until="\n\n")),
+    mw.Free(),
 ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from maskwright.engine.beam import Beam, Contrastive
 from maskwright.engine.decode import Decoder
 from maskwright.engine.drafts import drafter_for
 from maskwright.engine.outcome import Outcome, outcome
@@ -13,12 +14,31 @@ from maskwright.engine.requests import Rules
 from maskwright.engine.result import environment
 from maskwright.engine.rng import Stream, derive
 from maskwright.engine.sampling import Sampling
+from maskwright.engine.searches import run_searches
 
 if TYPE_CHECKING:
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.request import Request
 
-__all__ = ["decoder_for", "run_requests"]
+__all__ = ["decoder_for", "run_groups", "run_requests"]
+
+
+def run_groups(model: LanguageModel, requests: Sequence[Request], how: Rules, retries: int = 0) -> list[list[Outcome]]:
+    """:func:`run_requests`, or the search that the rules ask for, with the outputs of each prompt as a list.
+
+    Args:
+        model: the language model.
+        requests: of :func:`build_requests`.
+        how: the rules of the call.
+        retries: as for :func:`run_requests`.
+
+    Returns:
+        Per prompt its ``n`` outcomes; those of a beam, best first, can be fewer.
+    """
+    if isinstance(how.strategy, Beam | Contrastive):
+        return run_searches(model, requests, how, retries)
+    outcomes = run_requests(model, requests, how, retries)
+    return [outcomes[at : at + how.n] for at in range(0, len(outcomes), how.n)]
 
 
 def run_requests(model: LanguageModel, requests: Sequence[Request], how: Rules, retries: int = 0) -> list[Outcome]:

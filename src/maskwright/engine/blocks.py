@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-__all__ = ["Block", "BlockStore", "Holds", "with_prefixes"]
+__all__ = ["Block", "BlockStore", "Holds", "joined_holds", "load_prefixes", "store_prefixes", "with_prefixes"]
 
 T = TypeVar("T")
 Key = tuple[int, tuple[int, ...]]  # the block before (0: none), the tokens
@@ -145,6 +145,22 @@ class Holds:
             self._store.acquire(blocks)
         return Holds(self._store, picked)
 
+    @property
+    def store(self) -> BlockStore:
+        """Of the blocks."""
+        return self._store
+
+    def take_over(self, other: Holds | None, rows: int) -> None:
+        """Appends the references of other rows, and leaves their former owner none."""
+        self._rows += [[] for _ in range(rows)] if other is None else other._rows
+        if other is not None:
+            other._rows = []
+
+    def complete(self, tokens: Sequence[Sequence[int]], read: Callable[[int, int, int], Any]) -> None:
+        """Makes blocks of what rows hold; ``read`` gives keys and values of a row from one position to another."""
+        for row, (held, chain) in enumerate(zip(tokens, self._rows, strict=True)):
+            self._store.insert(held, chain, lambda begin, end, row=row: read(row, begin, end))  # type: ignore[misc]
+
     def truncate(self, lengths: Sequence[int]) -> None:
         """Gives back the blocks that rows do not begin with any more."""
         for row, length in enumerate(lengths):
@@ -156,6 +172,47 @@ class Holds:
         for blocks in self._rows:
             self._store.release(blocks)
         self._rows = []
+
+
+def joined_holds(one: Holds | None, rows: int, other: Holds | None, more: int) -> Holds | None:
+    """The references of two caches of so many rows, for the one that has all rows then."""
+    if one is None and other is None:
+        return None
+    if one is None:
+        assert other is not None
+        one = Holds(other.store, [[] for _ in range(rows)])
+    one.take_over(other, more)
+    return one
+
+
+def load_prefixes(store: BlockStore, tokens: Sequence[Sequence[int]], cache: Any) -> list[int]:
+    """Fills the empty rows of a cache with what the store knows of the texts that they will hold.
+
+    Args:
+        store: of the model of the cache.
+        tokens: per row.
+        cache: with ``read_block`` and ``load_blocks``.
+
+    Returns:
+        How many tokens the rows hold now: never all of them, as the logits after the last one are wanted.
+    """
+    chains = [store.match(row[:-1]) for row in tokens]
+    counts = [len(chain) * store.block_size for chain in chains]
+    cache.holds = Holds(store, chains)
+    if any(chains):
+        known = [row[:count] for row, count in zip(tokens, counts, strict=True)]
+        cache.load_blocks([[block.data for block in chain] for chain in chains], known)
+    return counts
+
+
+def store_prefixes(tokens: Sequence[Sequence[int]], cache: Any) -> None:
+    """Remembers rows of a cache of :func:`load_prefixes`, as far as they have been read.
+
+    Args:
+        tokens: what each row holds.
+        cache: read to the end of these tokens at least.
+    """
+    cache.holds.complete(tokens, cache.read_block)
 
 
 def with_prefixes(
@@ -171,17 +228,11 @@ def with_prefixes(
     """
     if store is None or any(cache.lengths) or not any(len(row) > store.block_size for row in tokens):
         return run(tokens)
-    # The last token is read in any case: its logits are what is wanted.
-    chains = [store.match(row[:-1]) for row in tokens]
-    holds = Holds(store, chains)
-    if any(chains):
-        cache.load_blocks([[block.data for block in chain] for chain in chains])
+    known = load_prefixes(store, tokens, cache)
     try:
-        out = run([row[len(chain) * store.block_size :] for row, chain in zip(tokens, chains, strict=True)])
+        out = run([row[count:] for row, count in zip(tokens, known, strict=True)])
     except BaseException:
         cache.truncate([0] * len(tokens))
         raise
-    for row, (all_of_it, chain) in enumerate(zip(tokens, chains, strict=True)):
-        store.insert(all_of_it, chain, lambda begin, end, row=row: cache.read_block(row, begin, end))  # type: ignore[misc]
-    cache.holds = holds
+    store_prefixes(tokens, cache)
     return out

@@ -15,7 +15,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,10 +32,9 @@ if TYPE_CHECKING:
     import torch
 
     from maskwright.engine.model import Cache, LanguageModel
-    from maskwright.engine.rng import Stream
     from maskwright.engine.row import Drafter, Words
 
-__all__ = ["Decoder"]
+__all__ = ["Decoder", "Read", "Stepper", "check_room", "checked_row"]
 
 # Reading a draft costs little while few rows share a forward.
 _ROWS_WITH_DRAFTS = 4
@@ -69,16 +69,9 @@ class Decoder:
         details: int | None = None,
     ) -> None:
         started = time.perf_counter()
-        self.rows = [checked_row(model, request, sampling, started) for request in requests]
-        self._model = model
-        self._sampling = sampling
+        self.rows = [checked_row(model, request, sampling, started, details) for request in requests]
         self._cancelled = cancelled
-        self._drafter = drafter
-        self._details = details
-        plain = details is None and not sampling.penalizes and not sampling.lazy_mask
-        splits = plain and getattr(model, "splits_head", False) and all(each.processor is None for each in requests)
-        self._has_states = False  # whether the last forward gave states in place of logits
-        self._split = Split(model, model.vocabulary.size, sampling) if splits else None
+        self._stepper = Stepper(model, drafter)
 
     def run(self) -> None:
         """Runs all rows to their ends."""
@@ -94,15 +87,14 @@ class Decoder:
             for row in self.rows:
                 if row.running:
                     row.end("cancelled")
-                if self._split is not None:
-                    self._split.settle(row)
+                self._stepper.settle(row)
 
     def _steps(self, live: list[Row]) -> Iterator[None]:
         if not live or self._cancelled():
             return
-        cache, blocks = self._prefill(live)
+        cache, read = self._stepper.prefill(live)
         while True:
-            self._advance(live, blocks, cache)
+            self._stepper.advance(live, read, cache)
             yield
             staying = [at for at, row in enumerate(live) if row.running or row.owes]
             if not staying or self._cancelled():
@@ -110,9 +102,35 @@ class Decoder:
             if len(staying) < len(live):
                 cache.select(staying)
                 live = [live[at] for at in staying]
-            blocks = self._forward(live, cache)
+            read = self._stepper.forward(live, cache)
 
-    def _prefill(self, rows: list[Row]) -> tuple[Cache, list[torch.Tensor]]:
+
+class Read(NamedTuple):
+    """What a forward gave for the places of each row: logits, or states that the head has not seen."""
+
+    blocks: list[torch.Tensor]
+    are_states: bool = False
+
+
+class Stepper:
+    """The parts of a step, for rows of any requests that share a cache.
+
+    Args:
+        model: the language model.
+        drafter: as of a :class:`Decoder`.
+    """
+
+    def __init__(self, model: LanguageModel, drafter: Drafter | None = None) -> None:
+        self._model = model
+        self._drafter = drafter
+        self._split = Split(model, model.vocabulary.size) if getattr(model, "splits_head", False) else None
+
+    def settle(self, row: Row) -> None:
+        """Learns what was put off until the end of a row."""
+        if self._split is not None:
+            self._split.settle(row)
+
+    def prefill(self, rows: list[Row]) -> tuple[Cache, Read]:
         """Reads the prompts, each once however many rows share it."""
         prompts = list(dict.fromkeys(row.request.read_first for row in rows))
         cache = self._model.new_cache(len(prompts))
@@ -125,38 +143,39 @@ class Decoder:
             row.cached_tokens = cached[at]
         if len(prompts) < len(rows):
             cache, logits = cache.fork(spread), logits[spread]
-        return cache, [logits[at : at + 1] for at in range(len(rows))]
+        return cache, Read([logits[at : at + 1] for at in range(len(rows))])
 
-    def _forward(self, rows: list[Row], cache: Cache) -> list[torch.Tensor]:
+    def forward(self, rows: list[Row], cache: Cache) -> Read:
         """Lets the model read what it has not seen, and drafts; logits after each of these tokens, per row."""
         drafting = self._drafter is not None and len(rows) <= _ROWS_WITH_DRAFTS
         for row in rows:
             row.model_calls += 1
             if drafting and self._drafter is not None and row.request.forced_runs:
-                row.propose(self._drafter(row))
+                with _inside(row, "the drafter"):
+                    row.propose(self._drafter(row))
         new = [[*row.unseen, *row.draft] for row in rows]
-        if self._split is not None:
-            self._has_states = True
-            return self._states(new, cache)
+        if self._split is not None and any(row.plain for row in rows):
+            return Read(self._states(new, cache), are_states=True)
         if all(len(tokens) == 1 for tokens in new):
             logits = self._model.forward(new, cache)
-            return [logits[at : at + 1] for at in range(len(rows))]
-        return self._model.forward_all(new, cache)
+            return Read([logits[at : at + 1] for at in range(len(rows))])
+        return Read(self._model.forward_all(new, cache))
 
     def _states(self, new: Sequence[Sequence[int]], cache: Cache) -> list[torch.Tensor]:
         model: Any = self._model
         states: list[torch.Tensor] = model.forward_states(new, cache)
         return states
 
-    def _advance(self, rows: list[Row], blocks: list[torch.Tensor], cache: Cache) -> None:
+    def advance(self, rows: list[Row], read: Read, cache: Cache) -> None:
         """Draws from the logits that answer the last forward; forgets the drafts that were not kept."""
         import torch
 
         places = [row.expected for row in rows]
-        used = [block[: len(here)] for block, here in zip(blocks, places, strict=True)]
-        masks = [place.mask for here in places for place in here]
+        used = [block[: len(here)] for block, here in zip(read.blocks, places, strict=True)]
+        # Rules that look at all logits need them all.
+        masks = [place.mask if row.plain else None for row, here in zip(rows, places, strict=True) for place in here]
         joined, few = torch.cat(used), set[int]()
-        if self._split is not None and self._has_states:
+        if self._split is not None and read.are_states:
             logits, few = self._split.logits(joined, masks)
         else:
             logits = joined[:, : self._model.vocabulary.size]
@@ -171,7 +190,9 @@ class Decoder:
                 row.fail(failed[row])
             mine = row.settle(draws[begin : begin + len(here)])
             begin += len(here)
-            kept = row.take(mine, self._sampling.logit_bias) if row.running else 0
+            kept = 0
+            with _inside(row, "the constraint"):
+                kept = row.take(mine, row.sampling.logit_bias) if row.running else 0
             dropped.append(drafted - kept)
         if any(dropped):
             cache.truncate([length - n for length, n in zip(cache.lengths, dropped, strict=True)])
@@ -181,12 +202,10 @@ class Decoder:
     ) -> list[Draw | GenerationError]:
         flat = [(row, place) for row, here in zip(rows, places, strict=True) for place in here]
         seen = [each for row, here in zip(rows, places, strict=True) for each in self._seen(row, here)]
-        streams = [row.request.stream for row, _ in flat]
-        positions = [place.position for _, place in flat]
         masks = [place.mask for _, place in flat]
         if not flat:
             return []
-        draws = self._draw_from(logits, masks, streams, positions, seen)
+        draws = self._draw_from(logits, flat, masks, seen)
         again = [
             at
             for at, (row, _) in enumerate(flat)
@@ -196,29 +215,37 @@ class Decoder:
             row = flat[at][0]
             row.fill()
             one = slice(at, at + 1)
-            draws[one] = self._draw_from(logits[one], [row.mask], streams[one], positions[one], seen[one])
-        if self._sampling.lazy_mask:
-            draws = [_unweighed(each) for each in draws]
-        return draws
+            draws[one] = self._draw_from(logits[one], flat[one], [row.mask], seen[one])
+        lazy = [row.sampling.lazy_mask for row, _ in flat]
+        return [_unweighed(each) if put_off else each for each, put_off in zip(draws, lazy, strict=True)]
 
     def _draw_from(
         self,
         logits: torch.Tensor,
+        flat: Sequence[tuple[Row, Expected]],
         masks: Sequence[Words | None],
-        streams: Sequence[Stream],
-        positions: list[int],
-        seen: list[Seen],
+        seen: Sequence[Seen],
     ) -> list[Draw | GenerationError]:
-        mask = bitmask(masks, logits.shape[-1])
-        return draw(logits, self._sampling, mask, streams, positions, seen or None, self._details)
+        """Draws at places of rows, those of rows with the same rules together."""
+        found: dict[int, Draw | GenerationError] = {}
+        for group in _by_rules([row for row, _ in flat]):
+            first = flat[group[0]][0]
+            some = logits if len(group) == len(flat) else logits[group]
+            mask = bitmask([masks[at] for at in group], logits.shape[-1])
+            streams = [flat[at][0].request.stream for at in group]
+            positions = [flat[at][1].position for at in group]
+            counts = [seen[at] for at in group] if first.sampling.penalizes else None
+            draws = draw(some, first.sampling, mask, streams, positions, counts, first.details)
+            found.update(zip(group, draws, strict=True))
+        return [found[at] for at in range(len(flat))]
 
     def _seen(self, row: Row, places: list[Expected]) -> list[Seen]:
-        """How often each token came before each place, for penalties; nothing where there are none."""
-        if not self._sampling.penalizes or not places:
-            return []
+        """How often each token came before each place, for penalties; of no use where there are none."""
+        if not row.sampling.penalizes or not places:
+            return [{} for _ in places]
         output = [*row.request.prefix, *row.tokens, *row.draft]
         counts = Counter(output[: places[0].position])
-        if self._sampling.penalty_scope == "all":
+        if row.sampling.penalty_scope == "all":
             counts.update(row.request.prompt)
         found: list[Seen] = []
         for place in places:
@@ -242,14 +269,36 @@ class Decoder:
                         output[: place.position], logits[at + place.position - here[0].position].clone()
                     )
                 except Exception as error:  # whatever a caller's function raises ends its own request alone
-                    failed[row] = _failure(error)
+                    failed[row] = _failure("the processor", error)
                     break
             at += len(here)
         return failed
 
 
-def _failure(error: Exception) -> GenerationError:
-    wrapped = GenerationError(f"the processor of this request raised {type(error).__name__}: {error}")
+def _by_rules(rows: Sequence[Row]) -> list[list[int]]:
+    """Indices of rows, those with the same rules together, in the order of the first of each."""
+    groups: list[list[int]] = []
+    for at, row in enumerate(rows):
+        same = (group for group in groups if row.has_rules_of(rows[group[0]]))
+        group = next(same, None)
+        if group is None:
+            groups.append([at])
+        else:
+            group.append(at)
+    return groups
+
+
+@contextmanager
+def _inside(row: Row, what: str) -> Iterator[None]:
+    """What is raised inside ends this row alone."""
+    try:
+        yield
+    except Exception as error:
+        row.fail(_failure(what, error))
+
+
+def _failure(what: str, error: Exception) -> GenerationError:
+    wrapped = GenerationError(f"{what} of this request raised {type(error).__name__}: {error}")
     wrapped.__cause__ = error
     return wrapped
 
@@ -261,7 +310,9 @@ def _unweighed(each: Draw | GenerationError) -> Draw | GenerationError:
     return Draw(each.token, each.logprob, nan, each.raw, nan, each.processed, each.alternatives)
 
 
-def checked_row(model: LanguageModel, request: Request, sampling: Sampling, started: float) -> Row:
+def checked_row(
+    model: LanguageModel, request: Request, sampling: Sampling, started: float, details: int | None = None
+) -> Row:
     """The row of a request that can be generated.
 
     Raises:
@@ -271,7 +322,7 @@ def checked_row(model: LanguageModel, request: Request, sampling: Sampling, star
     if not request.prompt:
         raise GenerationError("the prompt has no tokens", hint="Pass a prompt that is not empty")
     check_context(model, len(request.read_first), request.max_tokens)
-    row = Row(request, model.vocabulary, started, sampling.lazy_mask)
+    row = Row(request, model.vocabulary, started, sampling, details)
     if row.matcher is not None:
         check_room(row.matcher.min_tokens_to_accept() + 1, request.max_tokens)
     return row

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from maskwright.engine.heads import Postponed
     from maskwright.engine.rng import Stream
 
-__all__ = ["Alternative", "Draw", "Seen", "before_mask", "draw", "gumbel_max", "mask_logits", "measure"]
+__all__ = ["Alternative", "Draw", "Seen", "before_mask", "draw", "gumbel_max", "mask_logits", "measure", "why_not"]
 
 Seen = Mapping[int, int]
 
@@ -130,7 +130,7 @@ def draw(
     extra = [] if details is None else _details(logits, bitmask, tokens, final, details)
     return [
         _as_draw(row) if math.isfinite(row[1]) and math.isfinite(row[2])
-        else _why_not(logits[at], free[at], None if bitmask is None else bitmask[at])
+        else why_not(logits[at], free[at], None if bitmask is None else bitmask[at])
         for at, row in enumerate(_read_back(tokens, [*table, *extra]))
     ]  # fmt: skip
 
@@ -232,7 +232,7 @@ def mask_logits(logits: torch.Tensor, bitmask: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def _why_not(row: torch.Tensor, free: torch.Tensor, bitmask: torch.Tensor | None) -> GenerationError:
+def why_not(row: torch.Tensor, free: torch.Tensor, bitmask: torch.Tensor | None) -> GenerationError:
     """The error of a row of logits from which nothing can be drawn; before and after bias, shape ``(V,)`` each."""
     row, free = row.unsqueeze(0), free.unsqueeze(0)
     if bool((row.isnan() | (row == math.inf)).any()):

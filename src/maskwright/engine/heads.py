@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from maskwright.engine.row import Row, Words
-    from maskwright.engine.sampling import Sampling
     from maskwright.errors import GenerationError
 
 __all__ = ["Postponed", "Split"]
@@ -47,16 +46,17 @@ class Split:
     Args:
         model: with ``logits_of``.
         size: of the vocabulary.
-        sampling: the rules; penalties look at all logits, so that there must be none.
     """
 
-    def __init__(self, model: Any, size: int, sampling: Sampling) -> None:
+    def __init__(self, model: Any, size: int) -> None:
         self._model = model
         self._size = size
-        self._sampling = sampling
 
     def logits(self, states: Tensor, masks: Sequence[Words | None]) -> tuple[Tensor, set[int]]:
-        """Logits ``(n, V)`` at some places, and at which of them only those of allowed tokens are there (else -inf)."""
+        """Logits ``(n, V)`` at some places, and at which of them only those of allowed tokens are there (else -inf).
+
+        Places without a mask get all: so must those with rules that look at all logits, such as penalties.
+        """
         few = {at for at, mask in enumerate(masks) if mask is not None and 0 < _count(mask) <= _FEW}
         ids = _union([mask for at, mask in enumerate(masks) if at in few and mask is not None], self._size)
         if not few or len(ids) > _FEW_TOGETHER:
@@ -88,7 +88,7 @@ class Split:
             logits = self._model.logits_of(torch.stack([each.state for _, each in part]))[:, : self._size]
             masks = np.stack([each.mask for _, each in part]).view(np.int32)
             tokens = [row.draws[at].token for at, _ in part]
-            found = measure(logits, self._sampling, torch.from_numpy(masks), tokens)
+            found = measure(logits, row.sampling, torch.from_numpy(masks), tokens)
             for (at, _), draw in zip(part, found, strict=True):
                 row.draws[at] = replace(draw, postponed=None)
 

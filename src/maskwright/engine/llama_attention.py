@@ -76,7 +76,9 @@ class Attention:
         self._store(stored_values, values)
         if self.together:
             batch, end = len(self.wave), max(self.ends)
-            return self._mix(queries, stored_keys[:, :, :end], stored_values[:, :, :end], self.masks[0], batch)
+            return self._mix(
+                queries, stored_keys[:batch, :, :end], stored_values[:batch, :, :end], self.masks[0], batch
+            )
         mixed = []
         parts = torch.split(queries, [piece.count for piece in self.wave])
         for piece, end, part, mask in zip(self.wave, self.ends, parts, self.masks, strict=True):
@@ -85,10 +87,10 @@ class Attention:
         return torch.cat(mixed)
 
     def _store(self, stored: Tensor, new: Tensor) -> None:
-        """Writes ``(T, K, D)`` into ``(B, K, capacity, D)``."""
+        """Writes ``(T, K, D)`` into ``(B or more, K, capacity, D)``."""
         if self.together and self.same_start is not None:
             batch = len(self.wave)
-            stored[:, :, self.same_start : self.ends[0]] = new.view(batch, -1, *new.shape[1:]).transpose(1, 2)
+            stored[:batch, :, self.same_start : self.ends[0]] = new.view(batch, -1, *new.shape[1:]).transpose(1, 2)
         else:
             stored[self.owners, :, self.slots] = new
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
+from maskwright.engine.blocks import joined_holds
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,7 +24,7 @@ _FIRST_CAPACITY: Final = 128
 class LlamaCache:
     """Keys and values of ``B`` rows in one tensor, each row from position 0 on.
 
-    What lies behind a row's length is old or zero, never read, and always finite.
+    What lies behind a row's length, or behind the last row, is old or zero, never read, and always finite.
     """
 
     def __init__(self, config: LlamaConfig, batch: int, dtype: torch.dtype, device: torch.device) -> None:
@@ -54,8 +56,31 @@ class LlamaCache:
         """See :meth:`maskwright.engine.model.Cache.select`."""
         if list(rows) == list(range(len(self.held))):
             return
-        twin = self.fork(rows)
-        self.held, self.data, self.holds, self.cached_tokens = twin.held, twin.data, twin.holds, twin.cached_tokens
+        moves = [(to, at) for to, at in enumerate(rows) if to != at]
+        if 4 * len(rows) <= self.data.shape[2] or {to for to, _ in moves} & {*rows, *range(len(self.held), len(rows))}:
+            twin = self.fork(rows)
+            if len(rows) == len(self.held):  # beams that reorder: the room behind the rows is kept
+                self.data[:, :, : len(rows), :, : twin.data.shape[4]] = twin.data
+                twin.data = self.data
+            self.held, self.data, self.holds, self.cached_tokens = twin.held, twin.data, twin.holds, twin.cached_tokens
+            return
+        for to, at in moves:  # nobody wants what these rows hold
+            length = self.held[at]
+            self.data[:, :, to, :, :length] = self.data[:, :, at, :, :length]
+        self.holds = None if self.holds is None else self.holds.fork(rows)
+        self.held = [self.held[row] for row in rows]
+        self.cached_tokens = tuple(self.cached_tokens[row] for row in rows)
+
+    def join(self, other: LlamaCache) -> None:
+        """See :meth:`maskwright.engine.model.GrowingCache.join`."""
+        count = len(self.held)
+        self._reserve_rows(count + len(other.held))
+        self.reserve(max(other.held, default=0))
+        for row, length in enumerate(other.held):
+            self.data[:, :, count + row, :, :length] = other.data[:, :, row, :, :length]
+        self.holds = joined_holds(self.holds, count, other.holds, len(other.held))
+        self.held += other.held
+        self.cached_tokens += other.cached_tokens
 
     def truncate(self, lengths: Sequence[int]) -> None:
         """See :meth:`maskwright.engine.model.Cache.truncate`."""
@@ -81,8 +106,8 @@ class LlamaCache:
         """A copy of the keys and values of some positions of a row, ``(2, layers, K, end - begin, D)``."""
         return self.data[:, :, row, :, begin:end].clone()
 
-    def load_blocks(self, rows: Sequence[Sequence[Tensor]]) -> None:
-        """Fills empty rows with blocks of :meth:`read_block`."""
+    def load_blocks(self, rows: Sequence[Sequence[Tensor]], tokens: Sequence[Sequence[int]]) -> None:
+        """Fills empty rows with blocks of :meth:`read_block`, which are of these tokens."""
         lengths = [sum(block.shape[3] for block in blocks) for blocks in rows]
         self.reserve(max(lengths))
         for row, blocks in enumerate(rows):
@@ -96,9 +121,17 @@ class LlamaCache:
         if length <= capacity:
             return
         grown = min(max(length, 2 * capacity, _FIRST_CAPACITY), max(self._limit, length))
+        self._grow(4, grown)
+
+    def _reserve_rows(self, count: int) -> None:
+        """Makes room for rows, doubling so that joining rarely copies."""
+        if count > self.data.shape[2]:
+            self._grow(2, max(count, 2 * self.data.shape[2]))
+
+    def _grow(self, dimension: int, size: int) -> None:
         shape = list(self.data.shape)
-        shape[4] = grown
+        shape[dimension] = size
         # Zeros, not uninitialised memory: a masked position has weight 0, and 0 times NaN is NaN.
         fresh = torch.zeros(shape, dtype=self.data.dtype, device=self.data.device)
-        fresh[:, :, :, :, :capacity] = self.data
+        fresh.narrow(dimension, 0, self.data.shape[dimension]).copy_(self.data)
         self.data = fresh

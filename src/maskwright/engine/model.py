@@ -12,7 +12,7 @@ its own, and one forward may append one token to one row and seven to another.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from maskwright.errors import GenerationError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from maskwright.vocabulary import Vocabulary
 
-__all__ = ["Cache", "LanguageModel", "check_context", "check_extension"]
+__all__ = ["Cache", "GrowingCache", "LanguageModel", "check_context", "check_extension"]
 
 
 class Cache(Protocol):
@@ -57,6 +57,19 @@ class Cache(Protocol):
             ValueError: if the number of lengths is wrong or one of them is negative or
                 greater than what the row holds.
         """
+        ...
+
+
+@runtime_checkable
+class GrowingCache(Cache, Protocol):
+    """A cache that takes further rows.
+
+    Only continuous batching asks for it, and does without: rows that cannot join a cache keep their own, and are read
+    by a forward of their own in each step.
+    """
+
+    def join(self, other: Any) -> None:
+        """Appends the rows of another cache of the same model, which must not be used any more."""
         ...
 
 

@@ -111,6 +111,14 @@ class NativeModel:
         states = self.network.read(tokens, _own(cache), True)
         return list(torch.split(states, [len(row) for row in tokens]))
 
+    def forward_with_states(
+        self, tokens: Sequence[Sequence[int]], cache: Cache
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """`forward_all` and `forward_states` in one (for :mod:`maskwright.engine.contrastive`)."""
+        states = self.forward_states(tokens, cache)
+        logits = self.network.logits(torch.cat(states))
+        return list(torch.split(logits, [len(row) for row in tokens])), states
+
     def logits_of(self, states: Tensor, ids: Tensor | None = None) -> Tensor:
         """Logits ``(n, V)`` of all tokens, or ``(n, len(ids))`` of some, from states ``(n, E)``."""
         if ids is None:

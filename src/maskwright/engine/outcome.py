@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from maskwright.engine.row import Row
     from maskwright.errors import GenerationError
 
-__all__ = ["Outcome", "outcome", "result_of"]
+__all__ = ["Outcome", "outcome", "result_of", "with_results"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,12 @@ class Outcome:
     result: Result
     error: GenerationError | None
     refusal: ValueError | None
+
+
+def with_results(error: GenerationError, failed: Outcome, outcomes: Sequence[Outcome]) -> GenerationError:
+    """The error with what was generated all the same."""
+    error.result, error.results = failed.result, tuple(out.result for out in outcomes)
+    return error
 
 
 def outcome(row: Row, manifest: Mapping[str, Any], how: Rules) -> Outcome:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from maskwright.engine.beam import Beam, Contrastive, Search, check_search
 from maskwright.engine.lookahead.settings import Lookahead, as_lookahead
 from maskwright.engine.request import Grammar, Processor, Request
 from maskwright.engine.result import Result
@@ -57,6 +58,7 @@ class Rules:
         drafts: whether text that the constraint determines, or nearly, takes no decode steps of its own.
         thinking: reasoning that comes before each output.
         lookahead: how outputs are drawn from the model conditioned on the constraint; None for step by step.
+        strategy: a search, instead of draws.
     """
 
     sampling: Sampling
@@ -75,12 +77,13 @@ class Rules:
     drafts: bool = True
     thinking: Thinking | None = None
     lookahead: Lookahead | None = None
+    strategy: Search | None = None
 
 
 def rules(
     *,
     sampling: Sampling | None = None,
-    strategy: Literal["sample", "greedy"] | None = None,
+    strategy: Literal["sample", "greedy"] | Search | None = None,
     n: int = 1,
     max_tokens: int | None = None,
     stop: Stop = (),
@@ -99,24 +102,31 @@ def rules(
     """Checks the arguments that all generating functions share.
 
     Raises:
-        ValueError: a value out of range, or n greedy outputs, which would all be the same.
+        ValueError: a value out of range; n greedy outputs, which would all be the same; what does not go with a search.
         TypeError: a value of a wrong type.
     """
-    if strategy not in (None, "sample", "greedy"):
-        raise ValueError(f"strategy is {strategy!r}; it must be 'sample' or 'greedy'")
+    search = strategy if isinstance(strategy, Beam | Contrastive) else None
+    if search is None and strategy not in (None, "sample", "greedy"):
+        raise ValueError(f"strategy is {strategy!r}; it must be 'sample', 'greedy', Beam(...) or Contrastive(...)")
     if sampling is not None and not isinstance(sampling, Sampling):
         raise TypeError(f"sampling must be a Sampling, not {type(sampling).__name__}")
     chosen = sampling or Sampling()
     ahead = as_lookahead(lookahead)
-    if strategy == "greedy" or (strategy is None and sampling is None and seed is None and ahead is None):
+    if ahead is not None and search is not None:
+        raise ValueError("lookahead draws from a law, a search looks for the best output: pass one of them")
+    drawn = sampling is not None or seed is not None or ahead is not None
+    if search is not None or strategy == "greedy" or (strategy is None and not drawn):
         chosen = replace(chosen, temperature=0.0)
-    if n > 1 and chosen.greedy:
+    if n > 1 and chosen.greedy and search is None:
         raise ValueError(f"n is {n}, but greedy outputs of one prompt are all the same; pass sampling= or seed=")
     if processor is not None and not callable(processor):
         raise TypeError(f"processor is {processor!r}; it must be a function of tokens and logits")
     if thinking is not None and not isinstance(thinking, Thinking):
         raise TypeError(f"thinking is {thinking!r}; pass maskwright.Thinking(end=...)")
     stops, stop_ids = _stops(stop)
+    if search is not None:
+        named = {"seed": seed, "processor": processor, "logprobs": logprobs}
+        check_search(search, sampling=sampling, n=n, **named, stop=stops if isinstance(search, Beam) else ())
     return Rules(
         sampling=chosen,
         n=_at_least("n", n, 1),
@@ -134,6 +144,7 @@ def rules(
         drafts=drafts,
         thinking=thinking,
         lookahead=ahead,
+        strategy=search,
     )
 
 
@@ -256,7 +267,7 @@ def build_requests(
     constraints: Sequence[Grammar | None],
     how: Rules,
 ) -> list[Request]:
-    """One request per prompt and sample, the samples of a prompt next to each other.
+    """One request per prompt and sample, the samples of a prompt next to each other; for a search one per prompt.
 
     Raises:
         ValueError: as many seeds as prompts were not given.
@@ -296,7 +307,8 @@ def build_requests(
             min_tokens=how.min_tokens,
             processor=how.processor,
         )
-        requests += [replace(one, stream=Stream(derive(seed, sample), index)) for sample in range(how.n)]
+        samples = 1 if isinstance(how.strategy, Beam | Contrastive) else how.n
+        requests += [replace(one, stream=Stream(derive(seed, sample), index)) for sample in range(samples)]
     return requests
 
 

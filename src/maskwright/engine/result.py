@@ -79,6 +79,8 @@ class Result:
         lookahead: of what law the output is a sample, with ``lookahead=``; its tokens then end with the EOS, which
             `logprob` counts. None without.
         trace: what is known of each token, and where in the text it is; for `fields`.
+        score: of a beam search, what it orders outputs by: log-probability over length penalty; None elsewhere.
+        alternatives: of the best output of a beam search all others that it found, best first.
     """
 
     text: str
@@ -95,6 +97,8 @@ class Result:
     regions: Mapping[str, Region] = field(default_factory=dict)
     lookahead: LookaheadStats | None = None
     trace: tuple[tuple[Draw, ...], Offsets] = field(default=((), Offsets()), repr=False)
+    score: float | None = None
+    alternatives: tuple[Result, ...] = field(default=(), repr=False)
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -121,8 +125,9 @@ class Chunk:
         tokens: the ids that spell it.
         value: the value of the finished output in the last chunk. Before, for JSON, plain data: what is written of it
             so far, without numbers, literals and strings that are not closed; later chunks add to it and change
-            nothing. In the last chunk of an output that is not complete it stays like that. None where there is
-            nothing yet, and for other outputs.
+            nothing. In the last chunk of an output that is not complete it stays like that. With ``thinking=`` it is
+            that of the answer; with captures, a dict of the first one that is JSON, where what comes before it has a
+            certain end. None where there is nothing yet, and for other outputs.
         closed: JSON pointers of the values that are closed so far, in the order in which they were: each chunk has
             those of the chunk before and more. ``""`` is the whole, of whatever kind the output is.
         result: the whole result in the last chunk; None before.

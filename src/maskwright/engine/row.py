@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from maskwright.engine.request import Guide, Request
 from maskwright.engine.result import FinishReason
+from maskwright.engine.sampling import Sampling
 from maskwright.engine.text import Detokenizer
 from maskwright.errors import GenerationError, MaskwrightError
 
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from maskwright.engine.draw import Draw
     from maskwright.vocabulary import Vocabulary
 
-__all__ = ["Drafter", "Expected", "Row", "Words", "bits", "only_bit"]
+__all__ = ["LONGEST_RUN", "Drafter", "Expected", "Row", "Words", "bits", "only_bit"]
 
 Words = npt.NDArray[np.uint32]
 # Tokens that one forward verifies at most: with the logits of each, a vocabulary of 128k costs 16 MB.
-_LONGEST_RUN = 32
+LONGEST_RUN = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Row:
     """The state of one request.
 
     Attributes:
+        sampling: how its tokens are drawn.
+        details: what draws tell besides; see :func:`maskwright.engine.draw.draw`.
         tokens: generated so far.
         draws: what is known of each of them; shorter than `tokens` while the model has not read forced ones.
         mask: allowed tokens of the next step, uint32 words; None without a constraint.
@@ -57,11 +60,21 @@ class Row:
         error: why it failed, if it did.
         drafted: tokens appended, or read, without a decode step of their own; `accepted` of them stayed.
         missed: whether the last draft was wrong from its first token on.
+        longest_run: the most tokens that it gives a forward after the prompt: unseen ones, and its draft.
         warnings: what could not be done as asked.
     """
 
-    def __init__(self, request: Request, vocabulary: Vocabulary, started: float, lazy: bool = False) -> None:
+    def __init__(
+        self,
+        request: Request,
+        vocabulary: Vocabulary,
+        started: float,
+        sampling: Sampling | None = None,
+        details: int | None = None,
+    ) -> None:
         self.request = request
+        self.sampling = sampling or Sampling()
+        self.details = details
         self.tokens: list[int] = []
         self.draws: list[Draw] = []
         self.unseen: list[int] = list(request.read_first)
@@ -73,6 +86,7 @@ class Row:
         self.mask: Words | None = None
         self.model_calls = self.drafted = self.accepted = self.cached_tokens = 0
         self.missed = False
+        self.longest_run = LONGEST_RUN
         self.warnings: list[str] = []
         self.mask_seconds = 0.0
         self.started, self.first, self.ended = started, started, started
@@ -81,7 +95,7 @@ class Row:
         self._eos_ids = frozenset(vocabulary.eos_ids)
         self._stop_bits = bits(request.stop_ids, vocabulary.size)
         self._may_end = True
-        self._lazy = lazy
+        self._lazy = self.sampling.lazy_mask
         self._draft_masks: list[Words | None] = []
         self._cut: int | None = None
         self._last_for_budget = False
@@ -104,6 +118,17 @@ class Row:
     def running(self) -> bool:
         """Whether a token must still be drawn."""
         return self.finish_reason is None and self.error is None
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing looks at the logits of tokens that a mask forbids, before the row has ended."""
+        rules = self.sampling
+        return not (self.details is not None or rules.penalizes or rules.lazy_mask or self.request.processor)
+
+    def has_rules_of(self, other: Row) -> bool:
+        """Whether tokens of both are drawn in one call."""
+        same = self.sampling is other.sampling or self.sampling == other.sampling
+        return same and self.details == other.details
 
     @property
     def owes(self) -> bool:
@@ -137,7 +162,7 @@ class Row:
         if self.matcher is None or not self.running:
             return
         guide = self.matcher.fork()
-        for token in tokens:
+        for token in tokens[: self.longest_run - len(self.unseen)]:
             left = self.request.max_tokens - len(self.tokens) - len(self.draft) - 1
             mask = self._draft_masks[-1] if self._draft_masks else self.mask
             if mask is None or left < 2 or token in self._eos_ids or not _has(mask, token) or not guide.accept(token):
@@ -202,7 +227,7 @@ class Row:
         return agreed
 
     def _force(self, bias: Mapping[int, float]) -> None:
-        while self.running and self.request.forced_runs and 0 < len(self.unseen) < _LONGEST_RUN:
+        while self.running and self.request.forced_runs and 0 < len(self.unseen) < self.longest_run:
             token = None if self.mask is None else only_bit(self.mask)
             if token is None or token in self._eos_ids or bias.get(token, 0.0) == -np.inf:
                 return
@@ -321,6 +346,22 @@ class Row:
         if others.any() and self.request.max_tokens - left < self.request.min_tokens:
             return others, False, False
         return mask | self._stop_bits, True, not others.any()
+
+    def place(self, guide: Guide | None, left: int) -> tuple[Words | None, bool, bool]:
+        """For searches, which hold many guides: a place with so many tokens left.
+
+        Returns:
+            The mask, None for anything; whether the output may end there; whether it has ended before it, as nothing
+            can follow.
+        """
+        if guide is None:
+            may_end = self.request.max_tokens - left >= self.request.min_tokens
+            return None if may_end else ~(self._eos | self._stop_bits), may_end, left == 0
+        mask, may_end, ends = self._mask_of(guide, left)
+        free = np.zeros_like(mask)
+        if ends:
+            guide.fill_mask(free)
+        return mask, may_end, ends and not bool((free & ~self._eos).any())
 
     def _prepare_free(self, left: int) -> None:
         if left == 0:

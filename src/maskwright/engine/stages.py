@@ -92,7 +92,7 @@ class StagedGrammar:
     def _chain(self, part: Part, after: _Piece | None) -> _Piece | None:
         """The pieces of a part, before others."""
         if isinstance(part, Special):
-            return _Piece("token", after, 1 + _cost(after), part, token=self._id(part))
+            return _Piece("token", after, 1 + _cost(after), part, token=self.id_of(part))
         if not is_of_tokens(part):
             return self._text(part, compile(as_constraint(part), self.vocabulary), after)
         if isinstance(part, Free):
@@ -110,7 +110,7 @@ class StagedGrammar:
 
     def _free(self, free: Free, after: _Piece | None) -> _Piece:
         grammar = CompiledGrammar(free, self.vocabulary, text_plan(free), CompileLimits())
-        end = self._id(free.until) if isinstance(free.until, Special) else None
+        end = self.id_of(free.until) if isinstance(free.until, Special) else None
         return self._text(free, grammar, after, end, free.max_tokens)
 
     def _text(
@@ -130,7 +130,8 @@ class StagedGrammar:
             )
         return _Piece("text", after, least + _cost(after), part, grammar, end, limit)
 
-    def _id(self, special: Special) -> int:
+    def id_of(self, special: Special) -> int:
+        """The token that a name stands for here."""
         token = token_id(self._model, special)
         if token in self.vocabulary.eos_ids:
             raise ConstraintError(

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from maskwright.engine.blocks import joined_holds
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -77,6 +79,17 @@ class TransformersCache:
         self.tokens, self.starts, self.store = twin.tokens, twin.starts, twin.store
         self.holds, self.cached_tokens = twin.holds, twin.cached_tokens
 
+    def join(self, other: TransformersCache) -> None:
+        """See :meth:`maskwright.engine.model.GrowingCache.join`."""
+        self.align()
+        other.align()
+        self.holds = joined_holds(self.holds, len(self.tokens), other.holds, len(other.tokens))
+        width = max(self.columns, other.columns)
+        self.store = _stacked(self, other, width)
+        self.tokens += other.tokens
+        self.starts = [width - len(row) for row in self.tokens] if self.store is not None else [0] * len(self.tokens)
+        self.cached_tokens += other.cached_tokens
+
     def truncate(self, lengths: Sequence[int]) -> None:
         """See :meth:`maskwright.engine.model.Cache.truncate`."""
         if len(lengths) != len(self.tokens):
@@ -120,10 +133,13 @@ class TransformersCache:
         here = slice(self.starts[row] + begin, self.starts[row] + end)
         return [(layer.keys[row, :, here].clone(), layer.values[row, :, here].clone()) for layer in self.store.layers]
 
-    def load_blocks(self, rows: Sequence[Sequence[list[tuple[Tensor, Tensor]]]]) -> None:
-        """Fills empty rows with blocks of :meth:`read_block`; the ids of the rows are set by the caller."""
+    def load_blocks(
+        self, rows: Sequence[Sequence[list[tuple[Tensor, Tensor]]]], tokens: Sequence[Sequence[int]]
+    ) -> None:
+        """Fills empty rows with blocks of :meth:`read_block`, which are of these tokens."""
         from transformers import DynamicCache
 
+        self.tokens = [list(row) for row in tokens]
         lengths = [sum(block[0][0].shape[1] for block in blocks) for blocks in rows]
         width, some = max(lengths), next(blocks[0] for blocks in rows if blocks)
         self.starts, self.store = [width - length for length in lengths], DynamicCache()
@@ -174,6 +190,33 @@ class TransformersCache:
             if isinstance(layer.keys, torch.Tensor):
                 fresh.update(change(layer.keys), change(layer.values), index)
         return fresh
+
+
+def _stacked(one: TransformersCache, other: TransformersCache, width: int) -> Any:
+    """The rows of two aligned caches in one store whose columns are all needed; None where there are none."""
+    from transformers import DynamicCache
+
+    like = one.store or other.store
+    if like is None:
+        return None
+    fresh = DynamicCache()
+    for index, layer in enumerate(like.layers):
+        if isinstance(layer.keys, torch.Tensor):
+            keys, values = (
+                torch.cat([_widened(cache, index, name, width, getattr(layer, name)) for cache in (one, other)])
+                for name in ("keys", "values")
+            )
+            fresh.update(keys, values, index)
+    return fresh
+
+
+def _widened(cache: TransformersCache, layer: int, name: str, width: int, like: Tensor) -> Tensor:
+    """Keys or values of a layer with zeros before, so that there are ``width`` columns."""
+    rows = len(cache.tokens)
+    if cache.store is None:
+        return like.new_zeros(rows, like.shape[1], width, like.shape[3])
+    states: Tensor = getattr(cache.store.layers[layer], name)
+    return torch.nn.functional.pad(states, (0, 0, width - states.shape[2], 0))
 
 
 def _gather_columns(states: Tensor, source: Tensor) -> Tensor:

@@ -136,17 +136,33 @@ class TransformersModel:
     def forward(self, tokens: Sequence[Sequence[int]], cache: Cache) -> Tensor:
         """See :meth:`maskwright.engine.model.LanguageModel.forward`."""
         own = _own(cache)
-
-        def run(rest: Sequence[Sequence[int]]) -> Tensor:
-            for row, (whole, new) in enumerate(zip(tokens, rest, strict=True)):
-                own.tokens[row] += whole[: len(whole) - len(new)]
-            return torch.cat([logits[-1:] for logits in self._extend(rest, own, every=False)])
-
-        return with_prefixes(self.blocks, tokens, own, run)
+        return with_prefixes(
+            self.blocks,
+            tokens,
+            own,
+            lambda rest: torch.cat([logits[-1:] for logits in self._extend(rest, own, every=False)]),
+        )
 
     def forward_all(self, tokens: Sequence[Sequence[int]], cache: Cache) -> list[Tensor]:
         """See :meth:`maskwright.engine.model.LanguageModel.forward_all`."""
         return self._extend(tokens, _own(cache), every=True)
+
+    def forward_with_states(
+        self, tokens: Sequence[Sequence[int]], cache: Cache
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """:meth:`forward_all` with the last hidden states ``(len(tokens[r]), E)`` beside the logits.
+
+        Raises:
+            GenerationError: the model does not show them.
+        """
+        own = _own(cache)
+        shown: list[Tensor] = []
+        left = any(own.lengths)  # behind stored columns, new tokens stand at the left of a rectangle; see Batch
+        logits = self._extend(tokens, own, every=True, states=shown)
+        rows = list(torch.cat(shown)) if self.is_cached else [each[0] for each in shown]
+        counts = [len(new) for new in tokens]
+        left = left and self.is_cached
+        return logits, [row[:n] if left else row[-n:] for row, n in zip(rows, counts, strict=True)]
 
     @cached_property
     def reads_trees(self) -> bool:
@@ -176,14 +192,26 @@ class TransformersModel:
         return [self._finish(logits[row, : len(nodes)]) for row, nodes in enumerate(tokens)]
 
     @torch.no_grad()
-    def _extend(self, tokens: Sequence[Sequence[int]], cache: TransformersCache, every: bool) -> list[Tensor]:
+    def _extend(
+        self,
+        tokens: Sequence[Sequence[int]],
+        cache: TransformersCache,
+        every: bool,
+        states: list[Tensor] | None = None,
+    ) -> list[Tensor]:
+        """Logits per row; hidden states ``(B, n, E)`` of each call of the model are put into ``states``."""
         check_extension(tokens, cache.lengths, self.context_length, self._width)
-        logits = self._append(tokens, cache, every) if self.is_cached else self._read_anew(tokens, cache)
+        if self.is_cached:
+            logits = self._append(tokens, cache, every, states)
+        else:
+            logits = self._read_anew(tokens, cache, states)
         for row, new in zip(cache.tokens, tokens, strict=True):
             row.extend(new)
         return logits
 
-    def _append(self, tokens: Sequence[Sequence[int]], cache: TransformersCache, every: bool) -> list[Tensor]:
+    def _append(
+        self, tokens: Sequence[Sequence[int]], cache: TransformersCache, every: bool, states: list[Tensor] | None
+    ) -> list[Tensor]:
         """One forward over the new tokens of all rows."""
         cache.align()
         columns = cache.columns
@@ -193,7 +221,7 @@ class TransformersModel:
         wanted = batch.every_column() if every else batch.last_columns()
         try:
             logits, shown = self._run(
-                batch.ids, wanted, attention_mask=batch.mask, position_ids=batch.positions, cache=cache.store
+                batch.ids, wanted, states, attention_mask=batch.mask, position_ids=batch.positions, cache=cache.store
             )
         except BaseException:  # an interrupt too must not leave some layers longer than others
             cache.crop(columns)
@@ -205,17 +233,21 @@ class TransformersModel:
             for row, count in enumerate(map(len, tokens))
         ]
 
-    def _read_anew(self, tokens: Sequence[Sequence[int]], cache: TransformersCache) -> list[Tensor]:
+    def _read_anew(
+        self, tokens: Sequence[Sequence[int]], cache: TransformersCache, states: list[Tensor] | None
+    ) -> list[Tensor]:
         """Each row by itself and from its start: no padding that a recurrent state would take in."""
         results = []
         for held, new in zip(cache.tokens, tokens, strict=True):
             ids = torch.tensor([[*held, *new]])
             wanted = list(range(len(held), len(held) + len(new)))
-            logits, shown = self._run(ids, wanted)
+            logits, shown = self._run(ids, wanted, states)
             results.append(self._finish(logits[0, shown.index(wanted[0]) :]))
         return results
 
-    def _run(self, ids: Tensor, wanted: list[int], **arguments: Any) -> tuple[Tensor, list[int]]:
+    def _run(
+        self, ids: Tensor, wanted: list[int], states: list[Tensor] | None = None, **arguments: Any
+    ) -> tuple[Tensor, list[int]]:
         """Calls the model; returns logits and the columns they are for (all, where it cannot choose)."""
         named: dict[str, Any] = {"input_ids": ids.to(self.device), "use_cache": "cache" in arguments}
         if "cache" in arguments:
@@ -223,10 +255,16 @@ class TransformersModel:
             named["attention_mask"] = arguments["attention_mask"].to(self.device)
             if self._call.takes_positions:
                 named["position_ids"] = arguments["position_ids"].to(self.device)
-        if not self._call.takes_logits_to_keep:
-            return self.model(**named).logits, list(range(ids.shape[1]))
-        named["logits_to_keep"] = torch.tensor(wanted, device=self.device)
-        return self.model(**named).logits, wanted
+        columns = list(range(ids.shape[1]))
+        if self._call.takes_logits_to_keep:
+            named["logits_to_keep"], columns = torch.tensor(wanted, device=self.device), wanted
+        if states is None:
+            return self.model(**named).logits, columns
+        out = self.model(**named, output_hidden_states=True)
+        if not getattr(out, "hidden_states", None):
+            raise GenerationError(f"{self.name} does not show its hidden states", hint="Use another strategy")
+        states.append(out.hidden_states[-1].to(self.device))
+        return out.logits, columns
 
     def _finish(self, logits: Tensor) -> Tensor:
         """float32, on our device, no narrower than the vocabulary (tokens without a logit are impossible)."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from maskwright.engine.sampling import Sampling
 
 __all__ = ["entropy", "keep_epsilon", "keep_eta", "keep_min_p", "keep_top_k", "keep_top_p", "keep_typical", "log_mass"]
-__all__ += ["on_host", "scale", "truncate"]
+__all__ += ["greatest", "on_host", "scale", "truncate"]
 
 _NUCLEUS_GUESS = 1024  # a nucleus is rarely larger; sorting this many costs a tenth of sorting a vocabulary
 
@@ -62,6 +62,14 @@ def keep_top_k(logits: torch.Tensor, k: int) -> torch.Tensor:
     """Keeps the ``k`` greatest entries of each row, exactly that many, ties by lowest id; others become ``-inf``."""
     k = min(k, logits.shape[-1])
     return _keep_greatest(logits, logits.topk(k, dim=-1).values[:, -1:], k)
+
+
+def greatest(row: torch.Tensor, count: int) -> torch.Tensor:
+    """Indices of the ``count`` greatest entries of a vector, or of fewer: ``-inf`` is none; ties by lowest index."""
+    least = row.topk(min(count, len(row))).values[-1]
+    # All that equal the last one stay for now: topk takes any of them.
+    index = ((row >= least) & (row > -math.inf)).nonzero().squeeze(-1)
+    return index[row[index].sort(descending=True, stable=True).indices[:count]]
 
 
 def _keep_greatest(logits: torch.Tensor, threshold: torch.Tensor, counts: torch.Tensor | int) -> torch.Tensor:

@@ -54,11 +54,32 @@ def describe(constraint: Constraint) -> Description:
         del options["typed"], options["lexical"]  # follow from the rest
         told = {"text": constraint.text, "options": options, "registry": constraint.registry}
         return {"kind": "json-schema", **told, "type": _name(constraint.type)}
+    from maskwright.grammar.regions import Alt, Capture, Free, Seq
+
+    if type(constraint) in (Seq, Alt, Capture, Free):
+        return _describe_composite(constraint)
     raise MaskwrightError(
         f"a {type(constraint).__name__} has no form in a file",
         location="constraint",
         hint="Pickle the compiled grammar instead",
     )
+
+
+def _describe_composite(constraint: Any) -> Description:
+    kind = type(constraint).__name__.lower()
+    if kind == "free":
+        return {"kind": kind, "until": _describe_part(constraint.until), "max_tokens": constraint.max_tokens}
+    told = {"name": constraint.name} if kind == "capture" else {}
+    return {"kind": kind, **told, "parts": [_describe_part(part) for part in constraint.parts]}
+
+
+def _describe_part(part: Any) -> Any:
+    """Strings as they are, special tokens by their names, constraints by their descriptions."""
+    from maskwright.grammar.regions import Special
+
+    if part is None or isinstance(part, str):
+        return part
+    return {"kind": "special", "name": part.name} if isinstance(part, Special) else describe(part)
 
 
 def restore(data: Description, path: str, target: Any = None) -> Constraint:
@@ -72,7 +93,8 @@ def restore(data: Description, path: str, target: Any = None) -> Constraint:
     Raises:
         MaskwrightError: the data is damaged, or the type is not at hand or not the same.
     """
-    makers = {"regex": _regex, "choice": _choice, "lark": _lark, "json-schema": _json_schema}
+    makers = {"regex": _regex, "choice": _choice, "lark": _lark, "json-schema": _json_schema, "free": _free}
+    makers |= dict.fromkeys(("seq", "alt", "capture"), _composite)
     try:
         return makers[data["kind"]](data, path, target)
     except MaskwrightError:
@@ -107,6 +129,29 @@ def _json_schema(data: Description, path: str, target: Any) -> Constraint:
             hint="Compile it again, and save that",
         )
     return made
+
+
+def _composite(data: Description, path: str, target: Any) -> Constraint:
+    from maskwright.grammar import regions
+
+    parts = [_part(part, path, target) for part in data["parts"]]
+    if data["kind"] == "capture":
+        return regions.Capture(data["name"], *parts)
+    return {"seq": regions.Seq, "alt": regions.Alt}[data["kind"]](*parts)
+
+
+def _free(data: Description, path: str, target: Any) -> Constraint:
+    from maskwright.grammar.regions import Free
+
+    return Free(_part(data["until"], path, target), data["max_tokens"])
+
+
+def _part(data: Any, path: str, target: Any) -> Any:
+    from maskwright.grammar.regions import Special
+
+    if data is None or isinstance(data, str):
+        return data
+    return Special(data["name"]) if data["kind"] == "special" else restore(data, path, target)
 
 
 def _choice(data: Description, path: str, target: Any) -> Constraint:

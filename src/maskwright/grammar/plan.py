@@ -19,6 +19,7 @@ from maskwright.errors import LimitError
 
 if TYPE_CHECKING:
     from maskwright._core import Program
+    from maskwright.grammar.ir import Ranges
 
 Whitespace = Literal["compact", "bounded", "any"]
 Status = Literal["enforced", "annotation", "over-constrained", "not-in-mask"]
@@ -150,6 +151,13 @@ class Plan(Protocol):
     def report(self) -> Report:
         """What became of every keyword."""
 
+    def spares(self, lacking: Ranges) -> bool:
+        """Whether nothing is missed where a vocabulary cannot spell some code points; False: to be explored.
+
+        Args:
+            lacking: first and last of each range, ascending.
+        """
+
     def start(self, program: Program) -> None:
         """Allocates node 0, the root, and may define it."""
 
@@ -198,6 +206,10 @@ class RootPlan:
     define: Callable[[Program, int], None]
     report: Report = field(default_factory=Report)
     whitespace: int = 0
+
+    def spares(self, lacking: Ranges) -> bool:
+        """Never known beforehand: one node is quickly explored."""
+        return False
 
     def start(self, program: Program) -> None:
         """Allocates and defines the root."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from maskwright.errors import ConstraintError
 from maskwright.grammar.automata import automaton
 from maskwright.grammar.choice import Choice
-from maskwright.grammar.ir import MAX_CODE_POINT, Ir, chars, complement, concat, intersect, literal, repeat
+from maskwright.grammar.ir import MAX_CODE_POINT, Ir, Ranges, chars, complement, concat, intersect, literal, repeat
 from maskwright.grammar.plan import Cancel, CompileLimits, Constraint, Plan, Report, ReportEntry, RootPlan
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ class _Composite(Constraint):
             raise ConstraintError(
                 "special tokens and free text of so many tokens are regions of tokens, not texts",
                 location=repr(self)[:80],
-                hint="Pass the constraint itself to generate(), which leads through its regions",
+                hint="Pass the constraint itself to generate(), which leads through its regions; what works on texts "
+                "(compile and its save, explain, sample) takes the parts that are texts",
             )
         return [as_constraint(part).plan(limits, cancel) for part in self.parts]
 
@@ -230,6 +231,10 @@ class CompositePlan:
     def report(self) -> Report:
         """What became of every keyword of every part, in order."""
         return self._report
+
+    def spares(self, lacking: Ranges) -> bool:
+        """Whether no part misses some code points."""
+        return all(plan.spares(lacking) for plan in self._plans)
 
     def start(self, program: Program) -> None:
         """Defines the root; those of the parts start at once, and are defined on reach."""

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from maskwright.errors import LimitError
+from maskwright.grammar.ir import Ranges
 from maskwright.grammar.plan import WHITESPACE_CODES, Budget, Cancel, CompileLimits, Constraint, Report, ReportEntry
 
+from .alphabet import spares
 from .disjoint import expand_all, overlapping
 from .dynamic import NeedsCopies
 from .forms import Forms
@@ -177,6 +179,10 @@ class SchemaPlan:
                 extra = unseen_checks(self._target)
             self._report = make_report(self._forms.scan, extra)
         return self._report
+
+    def spares(self, lacking: Ranges) -> bool:
+        """Whether nothing is missed where a vocabulary lacks some characters; False also where that is not plain."""
+        return spares(self._forms.scan, lacking)
 
     def start(self, program: Any) -> None:
         """Allocates the root."""

@@ -58,6 +58,7 @@ class Scan:
         suspect: something met may have no value at all, or a required part of it.
         linked: there are references.
         long: the documents are long enough to hold a megabyte of names.
+        texts: the document, and those it may refer to.
     """
 
     def __init__(
@@ -101,7 +102,8 @@ class Scan:
         self.suspect = False
         self.linked = False
         self.text = text
-        self.long = len(text) + sum(map(len, registry.values())) > 250_000
+        self.texts = (text, *registry.values())
+        self.long = sum(map(len, self.texts)) > 250_000
         self._document = document
         self._registry = registry
         self._copies: Copies | None = None

@@ -26,6 +26,7 @@ from maskwright.grammar.plan import Budget, Cancel, CompileLimits, Constraint, P
 
 if TYPE_CHECKING:
     from maskwright import _core
+    from maskwright.grammar.ir import Ranges
     from maskwright.grammar.lark.lint import Finding
 
 __all__ = ["Lark", "LarkPlan"]
@@ -48,6 +49,10 @@ class LarkPlan:
     terminals: tuple[str, ...]
     report: Report
     whitespace: int = 0
+
+    def spares(self, lacking: Ranges) -> bool:
+        """Never known beforehand: the core explores."""
+        return False
 
     def start(self, program: _core.Program) -> None:
         """Allocates and defines the root."""
