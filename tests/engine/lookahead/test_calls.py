@@ -170,6 +170,10 @@ def test_wrong_arguments() -> None:
         mw.generate(MODEL, "0", mw.Regex("a"), lookahead=3)
     with pytest.raises(ValueError, match="stream gives it piece by piece"):
         mw.stream(MODEL, "0", mw.Regex("a"), lookahead="exact")
+    with mw.Engine(MODEL) as engine, pytest.raises(TypeError, match="no lookahead"):
+        engine.submit("0", mw.Regex("a"), lookahead="exact")
+    with pytest.raises(ValueError, match="pass one of them"):
+        mw.generate(MODEL, "0", mw.Regex("a"), lookahead="exact", strategy=mw.Beam(2))
     with pytest.raises(ValueError, match="k is 0"):
         mw.topk(MODEL, "0", mw.Regex("a"), 0)
 
