@@ -11,7 +11,7 @@ BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.8" "cmake>=3.21" ninja
 CORE_SOURCES := $(shell find src/core -type f) $(shell find grammars -type f 2>/dev/null)
 
 .DEFAULT_GOAL := build
-.PHONY: help venv build demo test test-all lint format bench asan mutants clean
+.PHONY: help venv build demo test test-all lint format bench bench-lookahead asan mutants clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -52,7 +52,10 @@ format: build ## Sort imports and apply the safe fixes
 	$(BIN)/ruff check --fix .
 
 bench: build ## The benchmarks of tests/bench, one after the other
-	@set -e; for file in tests/bench/bench_*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+	@set -e; for file in $(filter-out %/bench_lookahead.py,$(wildcard tests/bench/bench_*.py)); do echo "== $$file"; $(BIN)/python "$$file"; done
+
+bench-lookahead: build ## The lookahead benchmark (an hour); GENLM=a Python with genlm-control 0.4.1 adds that
+	$(BIN)/python tests/bench/bench_lookahead.py $(if $(GENLM),--genlm-python $(GENLM)) --doc docs/lookahead-benchmark.md
 
 asan: venv ## The native tests under the address and undefined-behaviour sanitizers
 	$(BIN)/cmake -S src/core -B $(CMAKE_ASAN) -G Ninja -DCMAKE_MAKE_PROGRAM="$(abspath $(BIN)/ninja)" \

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from maskwright.compilation import acompile, compile_many
     from maskwright.compiler import CompiledGrammar, compile
     from maskwright.engine.beam import Beam, Contrastive
+    from maskwright.engine.diagnosis import Diagnosis, diagnose
     from maskwright.engine.load import load_model
     from maskwright.engine.lookahead.rank import Classification, classify, topk
     from maskwright.engine.lookahead.settings import Lookahead, LookaheadStats
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from maskwright.engine.result import Chunk, Result
     from maskwright.engine.sampling import Sampling
     from maskwright.engine.serve import Engine
+    from maskwright.engine.speculation.options import Heads, NGram, PromptLookup, Speculative
     from maskwright.engine.transformers_model import TransformersModel
     from maskwright.explanation import Explanation, explain
     from maskwright.generation import (
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
     from maskwright.grammar.json_schema import JsonSchema
     from maskwright.grammar.lark import Lark
     from maskwright.grammar.plan import CompileLimits
+    from maskwright.grammar.predicate import Predicate
     from maskwright.grammar.regex import Regex
     from maskwright.grammar.regions import Alt, Capture, Free, Seq, Special, Thinking
     from maskwright.logits import LogitsProcessor
@@ -76,14 +79,19 @@ __all__ = [
     "Result",
     "Chunk",
     "Sampling",
+    "Beam",
+    "Contrastive",
+    # drafts
+    "Speculative",
+    "PromptLookup",
+    "NGram",
+    "Heads",
     # the model's own distribution, given that the output is valid
     "Lookahead",
     "LookaheadStats",
     "classify",
     "Classification",
     "topk",
-    "Beam",
-    "Contrastive",
     # models
     "load_model",
     "TransformersModel",
@@ -93,6 +101,7 @@ __all__ = [
     "Regex",
     "Choice",
     "Lark",
+    "Predicate",
     # outputs of several parts
     "Seq",
     "Alt",
@@ -118,6 +127,8 @@ __all__ = [
     # tools
     "explain",
     "Explanation",
+    "diagnose",
+    "Diagnosis",
     # errors
     "MaskwrightError",
     "ConstraintError",
@@ -144,14 +155,18 @@ _LAZY = {
     "Result": "engine.result",
     "Chunk": "engine.result",
     "Sampling": "engine.sampling",
+    "Beam": "engine.beam",
+    "Contrastive": "engine.beam",
+    "Engine": "engine.serve",
+    "Speculative": "engine.speculation.options",
+    "PromptLookup": "engine.speculation.options",
+    "NGram": "engine.speculation.options",
+    "Heads": "engine.speculation.options",
     "classify": "engine.lookahead.rank",
     "Classification": "engine.lookahead.rank",
     "topk": "engine.lookahead.rank",
     "Lookahead": "engine.lookahead.settings",
     "LookaheadStats": "engine.lookahead.settings",
-    "Beam": "engine.beam",
-    "Contrastive": "engine.beam",
-    "Engine": "engine.serve",
     "load_model": "engine.load",
     "TransformersModel": "engine.transformers_model",
     "LanguageModel": "engine.model",
@@ -159,6 +174,7 @@ _LAZY = {
     "Regex": "grammar.regex",
     "Choice": "grammar.choice",
     "Lark": "grammar.lark",
+    "Predicate": "grammar.predicate",
     "Seq": "grammar.regions",
     "Alt": "grammar.regions",
     "Free": "grammar.regions",
@@ -177,6 +193,8 @@ _LAZY = {
     "apply_bitmask": "masks",
     "apply_bitmask_": "masks",
     "LogitsProcessor": "logits",
+    "diagnose": "engine.diagnosis",
+    "Diagnosis": "engine.diagnosis",
     "explain": "explanation",
     "Explanation": "explanation",
     "sample": "texts",

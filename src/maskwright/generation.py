@@ -30,6 +30,7 @@ from maskwright.engine.requests import (
 )
 from maskwright.engine.result import Chunk, environment
 from maskwright.engine.sampling import Sampling
+from maskwright.engine.speculation.options import Speculative
 from maskwright.errors import GenerationError
 from maskwright.grammar.regions import Thinking
 
@@ -63,7 +64,7 @@ class Options(TypedDict, total=False):
     """What every generating function takes by keyword; see :func:`generate`."""
 
     sampling: Sampling | None
-    strategy: Literal["sample", "greedy"] | Search | None
+    strategy: Literal["sample", "greedy"] | Search | Speculative | None
     n: int
     max_tokens: int | None
     stop: Stop
@@ -96,8 +97,9 @@ def generate(
         **options: by keyword:
 
             - ``sampling``: how tokens are drawn. Greedy unless this, ``seed`` or ``strategy="sample"`` is given.
-            - ``strategy``: ``"greedy"`` or ``"sample"``, where the other arguments should not decide it; or a search:
-              ``Beam(width, ...)`` or ``Contrastive(k, alpha)``.
+            - ``strategy``: ``"greedy"`` or ``"sample"``, where the other arguments should not decide it; a search:
+              ``Beam(width, ...)`` or ``Contrastive(k, alpha)``; or ``Speculative(...)``, which drafts tokens and
+              verifies several in one forward.
             - ``n``: outputs per prompt, 1 by default; of a beam, the best ones.
             - ``max_tokens``: the most tokens of an output, EOS included; by default 512 or what the context leaves.
               With a constraint every output is complete within it, or the call raises before any forward.
@@ -147,21 +149,22 @@ def _outcomes(
     """Runs a call: the outcomes of each prompt; also tells its rules and whether it had one prompt."""
     how, one = rules(**options), is_one_prompt(prompt)
     prompts = cast("Sequence[Prompt]", [prompt] if one else prompt)
-    requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts), how.thinking), how)
+    requests = build_requests(model, prompts, _compiled(model, constraint, one, len(prompts), how), how)
     return how, one, run_groups(model, requests, how, retries)
 
 
 def _compiled(
-    model: LanguageModel, constraint: Any, one: bool, count: int, thinking: Thinking | None
+    model: LanguageModel, constraint: Any, one: bool, count: int, how: Rules
 ) -> list[Grammar | None]:
     """A compiled constraint for each prompt."""
+    thinking, judged = how.thinking, how.lookahead is not None and how.lookahead.method == "smc"
     if not isinstance(constraint, list | tuple):
-        return [compile_for(model, constraint, thinking)] * count
+        return [compile_for(model, constraint, thinking, judged)] * count
     if one:
         raise TypeError("a list of constraints needs a list of prompts")
     if len(constraint) != count:
         raise ValueError(f"got {len(constraint)} constraints for {count} prompts; pass one, or one per prompt")
-    return [compile_for(model, each, thinking) for each in constraint]
+    return [compile_for(model, each, thinking, judged) for each in constraint]
 
 
 def _shaped(groups: list[list[T]], one: bool, n: int) -> T | list[T] | list[list[T]]:
@@ -203,10 +206,10 @@ def stream(
     how = rules(**options)
     if how.n != 1:
         raise ValueError(f"n is {how.n}; stream gives one output")
-    if how.lookahead is not None:
-        raise ValueError("lookahead draws an output as a whole, stream gives it piece by piece; use generate")
     if isinstance(how.strategy, Beam | Contrastive):
         raise ValueError("a search knows its output at the end only: call generate, or leave strategy out")
+    if how.lookahead is not None:
+        raise ValueError("lookahead draws an output as a whole, stream gives it piece by piece; use generate")
     requests = build_requests(model, [prompt], [compile_for(model, constraint, how.thinking)], how)
     return _chunks(model, decoder_for(model, requests, how, how.sampling), how, partial_strings)
 

@@ -144,3 +144,19 @@ def tiny_llama(seed: int = 0, layers: int = 2) -> tuple[Any, Any]:
         pad_token_id=fast.pad_token_id,
     )
     return transformers.LlamaForCausalLM(config).eval(), fast
+
+
+class TableModel(ToyModel):
+    """A random language model whose logits depend on the last token alone: quick, for many samples."""
+
+    name = "table"
+
+    def __init__(self, seed: int = 0, scale: float = 1.0, context_length: int = 4096) -> None:
+        super().__init__(seed, scale, context_length)
+        width = len(TOKENS) + 2
+        generator = torch.Generator().manual_seed(seed)
+        self.table = scale * torch.randn(width, width + PADDING, generator=generator)
+
+    def _read(self, row: list[int], new: Sequence[int]) -> torch.Tensor:
+        row.extend(new)
+        return self.table[list(new)] + self.bias

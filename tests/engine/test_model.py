@@ -384,7 +384,7 @@ def test_int8_is_close_and_named(tiny_file: Path) -> None:
         load_model("some/directory", dtype="int8")
 
 
-def test_products_of_two_or_three_rows_are_those_of_one(tiny_file: Path) -> None:
+def test_products_of_few_rows_are_those_of_one(tiny_file: Path) -> None:
     from maskwright.engine.matrices import multiply
 
     states, weight = torch.randn(5, 24), torch.randn(31, 24)

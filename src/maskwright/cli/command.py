@@ -116,11 +116,12 @@ def _add_check(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
-    from maskwright.cli.explain import add_arguments
+    from maskwright.cli import distribution, explain
 
-    add_arguments(parser)
+    explain.add_arguments(parser)
+    distribution.add_arguments(parser)
     _add_constraint(parser, required=True)
-    parser.set_defaults(run=_explain)
+    parser.set_defaults(run=_explain, wrong_usage=parser.error)
 
 
 def _read(path: str) -> str:
@@ -236,10 +237,15 @@ def _print_table(entries: Sequence[ReportEntry]) -> None:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    from maskwright.cli.distribution import run_distribution
     from maskwright.cli.explain import run_explain
 
     constraint = _constraint(options)
     assert constraint is not None
+    if options.distribution:
+        return run_distribution(options, constraint)
+    if options.html is not None:
+        options.wrong_usage("--html goes with --distribution")
     return run_explain(options.text, constraint)
 
 

@@ -15,6 +15,8 @@ from maskwright.engine.result import environment
 from maskwright.engine.rng import Stream, derive
 from maskwright.engine.sampling import Sampling
 from maskwright.engine.searches import run_searches
+from maskwright.engine.speculation.decoder import SpeculativeDecoder
+from maskwright.engine.speculation.options import Speculative
 
 if TYPE_CHECKING:
     from maskwright.engine.model import LanguageModel
@@ -93,4 +95,7 @@ def _run(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling
 
 def decoder_for(model: LanguageModel, requests: Sequence[Request], how: Rules, sampling: Sampling) -> Decoder:
     """A decoder of some requests under the rules of a call."""
-    return Decoder(model, requests, sampling, how.cancelled, drafter_for(model) if how.drafts else None, how.logprobs)
+    spans = drafter_for(model) if how.drafts else None
+    if isinstance(how.strategy, Speculative):
+        return SpeculativeDecoder(model, requests, sampling, how.strategy, how.cancelled, spans, how.logprobs)
+    return Decoder(model, requests, sampling, how.cancelled, spans, how.logprobs)

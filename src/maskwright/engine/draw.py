@@ -17,6 +17,7 @@ import numpy as np
 
 from maskwright.engine.penalties import add_bias, penalize
 from maskwright.engine.sampling import BiasError, DeadConstraintError, NonFiniteLogitsError, Sampling
+from maskwright.engine.speculation.verify import settle
 from maskwright.engine.truncation import log_mass, on_host, scale, truncate
 from maskwright.errors import GenerationError
 
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
     from maskwright.engine.heads import Postponed
     from maskwright.engine.rng import Stream
+    from maskwright.engine.speculation.window import Trial
 
-__all__ = ["Alternative", "Draw", "Seen", "before_mask", "draw", "gumbel_max", "mask_logits", "measure", "why_not"]
+__all__ = ["Alternative", "Draw", "Seen", "before_mask", "draw", "gumbel_max", "mask_logits", "measure", "processed"]
+__all__ += ["why_not"]
 
 Seen = Mapping[int, int]
 
@@ -105,6 +108,7 @@ def draw(
     positions: Sequence[int],
     seen: Sequence[Seen] | None = None,
     details: int | None = None,
+    trials: Sequence[Trial | None] | None = None,
 ) -> list[Draw | GenerationError]:
     """One token for every row.
 
@@ -116,6 +120,8 @@ def draw(
         positions: index of the token to draw, per row.
         seen: per row the tokens that penalties count; needed where there are any.
         details: number of alternatives to list, 0 for the further log-probabilities alone; None for neither.
+        trials: per row, tokens drawn from a draft's distribution, each accepted or refused; the law of the token is
+            the same.
 
     Returns:
         Per row a draw, or the error that says why there is none; rows do not affect each other.
@@ -125,7 +131,10 @@ def draw(
     masked = free if bitmask is None else mask_logits(free, bitmask)
     # Greedy takes the first of several greatest.
     final = None if sampling.greedy else truncate(masked, sampling, _after_mask(sampling))
-    tokens = masked.argmax(-1) if final is None else gumbel_max(final, streams, positions)
+    if final is None:
+        tokens = masked.argmax(-1)
+    else:
+        tokens = gumbel_max(settle(final, trials, streams, positions) if trials else final, streams, positions)
     table = _measure(free, masked if bitmask is not None else None, tokens, temperature)
     extra = [] if details is None else _details(logits, bitmask, tokens, final, details)
     return [
@@ -133,6 +142,15 @@ def draw(
         else why_not(logits[at], free[at], None if bitmask is None else bitmask[at])
         for at, row in enumerate(_read_back(tokens, [*table, *extra]))
     ]  # fmt: skip
+
+
+def processed(
+    logits: torch.Tensor, sampling: Sampling, bitmask: torch.Tensor | None, seen: Sequence[Seen] | None
+) -> torch.Tensor:
+    """The logits that :func:`draw` draws from: all rules applied (greedy: those whose greatest it takes)."""
+    free, _ = before_mask(logits.float(), sampling, seen)
+    masked = free if bitmask is None else mask_logits(free, bitmask)
+    return masked if sampling.greedy else truncate(masked, sampling, _after_mask(sampling))
 
 
 def measure(

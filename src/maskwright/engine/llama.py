@@ -145,13 +145,20 @@ class Llama:
         Returns:
             Per row the logits after each node, float32 ``(len(tokens[r]), width)``.
         """
+        return [self.logits(part) for part in self.read_tree(tokens, parents, cache)]
+
+    @torch.no_grad()
+    def read_tree(
+        self, tokens: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: LlamaCache
+    ) -> list[Tensor]:
+        """:meth:`forward_tree` without the head: per row the states after each node, ``(len(tokens[r]), E)``."""
         check_extension(tokens, cache.held, self.config.context_length, self.embedding.shape[0])
         check_parents(tokens, parents)
         counts, before = [len(row) for row in tokens], cache.lengths
         wave = [Piece(row, 0, count) for row, count in enumerate(counts)]
         states = self._norm(self._run_wave(wave, tokens, cache, parents), self.final_norm)
         cache.held = list(before)
-        return [self.logits(part) for part in torch.split(states, counts)]
+        return list(torch.split(states, counts))
 
     def _run_wave(
         self,

@@ -133,6 +133,12 @@ class NativeModel:
         """See :func:`maskwright.engine.trees.extend_tree`."""
         return self.network.forward_tree(tokens, parents, _own(cache))
 
+    def forward_tree_states(
+        self, tokens: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: Cache
+    ) -> list[Tensor]:
+        """As `forward_tree`, with states of ``(len(tokens[r]), E)`` in place of logits."""
+        return self.network.read_tree(tokens, parents, _own(cache))
+
 
 def _own(cache: Cache) -> LlamaCache:
     if not isinstance(cache, LlamaCache):

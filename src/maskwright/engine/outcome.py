@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright.engine.regions import regions_of
 from maskwright.engine.result import Result, Stats
+from maskwright.engine.speculation.options import Speculative
 
 if TYPE_CHECKING:
     from maskwright.engine.requests import Rules
@@ -42,6 +43,8 @@ def with_results(error: GenerationError, failed: Outcome, outcomes: Sequence[Out
 
 def outcome(row: Row, manifest: Mapping[str, Any], how: Rules) -> Outcome:
     """The outcome of an ended row, with the value that its text stands for."""
+    if isinstance(how.strategy, Speculative):
+        manifest = {**manifest, "strategy": how.strategy.as_dict()}
     result = result_of(row, manifest, how.logprobs is not None)
     text = result.text
     part: Any = None if row.request.constraint is None else row.request.constraint.constraint
@@ -119,4 +122,6 @@ def _stats(row: Row) -> Stats:
         token_seconds=(row.ended - row.first) / (count - 1) if count > 1 else None,
         cached_tokens=row.cached_tokens,
         tokens_per_second=count / seconds if count and seconds > 0 else None,
+        tokens_per_call=count / row.model_calls if row.model_calls else None,
+        speculation=row.tally,
     )

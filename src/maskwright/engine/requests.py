@@ -8,13 +8,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from maskwright.engine.beam import Beam, Contrastive, Search, check_search
+from maskwright.engine.lookahead.judge import JudgedGrammar
 from maskwright.engine.lookahead.settings import Lookahead, as_lookahead
 from maskwright.engine.request import Grammar, Processor, Request
 from maskwright.engine.result import Result
 from maskwright.engine.rng import Stream, derive, fresh_seed
 from maskwright.engine.sampling import Sampling
+from maskwright.engine.speculation.options import Speculative
 from maskwright.engine.stages import StagedGrammar, token_id
 from maskwright.errors import GenerationError
+from maskwright.grammar.predicate import Predicate
 from maskwright.grammar.regions import Special, Thinking, is_of_tokens
 
 if TYPE_CHECKING:
@@ -57,8 +60,8 @@ class Rules:
         logprobs: how many alternatives results list for each token; None for no details.
         drafts: whether text that the constraint determines, or nearly, takes no decode steps of its own.
         thinking: reasoning that comes before each output.
+        strategy: how tokens are found, where it is another way than one by one: a search, or drafts.
         lookahead: how outputs are drawn from the model conditioned on the constraint; None for step by step.
-        strategy: a search, instead of draws.
     """
 
     sampling: Sampling
@@ -76,14 +79,14 @@ class Rules:
     logprobs: int | None = None
     drafts: bool = True
     thinking: Thinking | None = None
+    strategy: Search | Speculative | None = None
     lookahead: Lookahead | None = None
-    strategy: Search | None = None
 
 
 def rules(
     *,
     sampling: Sampling | None = None,
-    strategy: Literal["sample", "greedy"] | Search | None = None,
+    strategy: Literal["sample", "greedy"] | Search | Speculative | None = None,
     n: int = 1,
     max_tokens: int | None = None,
     stop: Stop = (),
@@ -106,16 +109,20 @@ def rules(
         TypeError: a value of a wrong type.
     """
     search = strategy if isinstance(strategy, Beam | Contrastive) else None
-    if search is None and strategy not in (None, "sample", "greedy"):
-        raise ValueError(f"strategy is {strategy!r}; it must be 'sample', 'greedy', Beam(...) or Contrastive(...)")
+    own = strategy if isinstance(strategy, Speculative) else search
+    if own is None and strategy not in (None, "sample", "greedy"):
+        raise ValueError(
+            f"strategy is {strategy!r}; it must be 'sample', 'greedy', Beam(...), Contrastive(...) or Speculative(...)"
+        )
     if sampling is not None and not isinstance(sampling, Sampling):
         raise TypeError(f"sampling must be a Sampling, not {type(sampling).__name__}")
     chosen = sampling or Sampling()
     ahead = as_lookahead(lookahead)
-    if ahead is not None and search is not None:
-        raise ValueError("lookahead draws from a law, a search looks for the best output: pass one of them")
-    drawn = sampling is not None or seed is not None or ahead is not None
-    if search is not None or strategy == "greedy" or (strategy is None and not drawn):
+    if ahead is not None and own is not None:
+        kind = type(own).__name__
+        raise ValueError(f"lookahead and strategy={kind}(...) are two ways to find outputs; pass one of them")
+    drawn = strategy == "sample" or sampling is not None or seed is not None or ahead is not None
+    if search is not None or strategy == "greedy" or not drawn:
         chosen = replace(chosen, temperature=0.0)
     if n > 1 and chosen.greedy and search is None:
         raise ValueError(f"n is {n}, but greedy outputs of one prompt are all the same; pass sampling= or seed=")
@@ -143,8 +150,8 @@ def rules(
         logprobs=None if logprobs is None else _at_least("logprobs", logprobs, 0),
         drafts=drafts,
         thinking=thinking,
+        strategy=own,
         lookahead=ahead,
-        strategy=search,
     )
 
 
@@ -216,8 +223,15 @@ def compile_for(
     model: LanguageModel,
     constraint: Constraint | CompiledGrammar | StagedGrammar | None,
     thinking: Thinking | None = None,
+    judged: bool = False,
 ) -> Grammar | None:
     """The constraint compiled for the model's vocabulary (from the cache where it was before).
+
+    Args:
+        model: whose vocabulary it is.
+        constraint: described or compiled.
+        thinking: reasoning that comes before.
+        judged: whether functions can be asked beside the masks, so that a Predicate will do.
 
     Raises:
         ConstraintError: it cannot be enforced.
@@ -229,6 +243,8 @@ def compile_for(
 
     if isinstance(constraint, StagedGrammar):
         constraint = constraint.constraint
+    if judged and thinking is None and isinstance(constraint, Predicate):
+        return JudgedGrammar(constraint, cast("Grammar", compile_for(model, constraint.masked)))
     if isinstance(constraint, CompiledGrammar):
         _check_vocabulary(model, constraint)
         if thinking is None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.regions import Field, Region
     from maskwright.engine.sampling import Sampling
+    from maskwright.engine.speculation.tally import Tally
 
 __all__ = ["Chunk", "FinishReason", "Result", "Stats", "environment"]
 
@@ -36,6 +37,9 @@ class Stats:
         token_seconds: average time per token after the first; None below two tokens.
         cached_tokens: tokens of the prompt whose keys and values were there already, from earlier prompts.
         tokens_per_second: tokens of this output, divided by `seconds`; None where there are none.
+        tokens_per_call: tokens of this output, divided by `model_calls`; None where there were none.
+        speculation: what became of the drafts of ``strategy=Speculative(...)``, and what their acceptance rate alone
+            would predict; None without.
     """
 
     prompt_tokens: int
@@ -48,6 +52,8 @@ class Stats:
     token_seconds: float | None
     cached_tokens: int = 0
     tokens_per_second: float | None = None
+    tokens_per_call: float | None = None
+    speculation: Tally | None = None
 
 
 @dataclass(frozen=True, slots=True)

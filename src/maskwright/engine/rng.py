@@ -53,10 +53,12 @@ class Stream:
     Attributes:
         seed: any integer.
         request: index of the request among those that share the seed.
+        channel: what for: 0 for the draws of outputs; others are independent of them.
     """
 
     seed: int
     request: int = 0
+    channel: int = 0
 
     @cached_property
     def _key(self) -> npt.NDArray[np.uint64]:
@@ -74,7 +76,8 @@ class Stream:
             float64 array of shape ``(count,)``.
         """
         # The lowest word counts blocks of four numbers, so streams of different addresses never overlap.
-        counter = np.array([0, 0, position & _WORD, self.request & _WORD], dtype=np.uint64)
+        address = [0, self.channel, position & _WORD, self.request & _WORD]
+        counter = np.array(address, dtype=np.uint64)
         raw = np.random.Philox(key=self._key, counter=counter).random_raw(count)
         # 52 bits and a half: neither 0 nor 1 can come out, whose logarithms are infinite or zero.
         uniform: npt.NDArray[np.float64] = ((raw >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52

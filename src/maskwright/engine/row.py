@@ -12,21 +12,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
+from maskwright.engine.bitsets import Words, bits, only_bit
 from maskwright.engine.request import Guide, Request
 from maskwright.engine.result import FinishReason
 from maskwright.engine.sampling import Sampling
+from maskwright.engine.speculation.window import Trial, Window
 from maskwright.engine.text import Detokenizer
 from maskwright.errors import GenerationError, MaskwrightError
 
 if TYPE_CHECKING:
     from maskwright.engine.draw import Draw
+    from maskwright.engine.speculation.tally import Tally
     from maskwright.vocabulary import Vocabulary
 
 __all__ = ["LONGEST_RUN", "Drafter", "Expected", "Row", "Words", "bits", "only_bit"]
 
-Words = npt.NDArray[np.uint32]
 # Tokens that one forward verifies at most: with the logits of each, a vocabulary of 128k costs 16 MB.
 LONGEST_RUN = 32
 
@@ -38,10 +39,14 @@ class Expected:
     Attributes:
         mask: what may stand there; None for anything, or where a lazy mask was not needed so far.
         position: how many tokens of the output come before it, the prefix included.
+        draft: the last of them, which are drafted.
+        trial: what was drawn from a draft's distribution for this place.
     """
 
     mask: Words | None
     position: int
+    draft: tuple[int, ...] = ()
+    trial: Trial | None = None
 
 
 class Row:
@@ -55,12 +60,13 @@ class Row:
         mask: allowed tokens of the next step, uint32 words; None without a constraint.
         unseen: tokens that the model must read before the next draw. All but the first were forced; what is known of
             them is owed until the forward that reads them.
-        draft: tokens that may follow; read with the unseen ones, and kept as far as the draws agree.
+        window: tokens that may follow; read with the unseen ones, and kept as far as the draws agree. None for none.
         finish_reason: None while the row is running.
         error: why it failed, if it did.
         drafted: tokens appended, or read, without a decode step of their own; `accepted` of them stayed.
         missed: whether the last draft was wrong from its first token on.
         longest_run: the most tokens that it gives a forward after the prompt: unseen ones, and its draft.
+        tally: of speculative decoding; None without.
         warnings: what could not be done as asked.
     """
 
@@ -78,7 +84,7 @@ class Row:
         self.tokens: list[int] = []
         self.draws: list[Draw] = []
         self.unseen: list[int] = list(request.read_first)
-        self.draft: list[int] = []
+        self.window: Window | None = None
         self.finish_reason: FinishReason | None = None
         self.error: GenerationError | None = None
         self.text = Detokenizer(vocabulary, request.stops)
@@ -87,6 +93,7 @@ class Row:
         self.model_calls = self.drafted = self.accepted = self.cached_tokens = 0
         self.missed = False
         self.longest_run = LONGEST_RUN
+        self.tally: Tally | None = None
         self.warnings: list[str] = []
         self.mask_seconds = 0.0
         self.started, self.first, self.ended = started, started, started
@@ -96,7 +103,6 @@ class Row:
         self._stop_bits = bits(request.stop_ids, vocabulary.size)
         self._may_end = True
         self._lazy = self.sampling.lazy_mask
-        self._draft_masks: list[Words | None] = []
         self._cut: int | None = None
         self._last_for_budget = False
         if request.constraint is not None:
@@ -156,19 +162,24 @@ class Row:
 
     # --- before a forward
 
+    @property
+    def draft(self) -> list[int]:
+        """The tokens of the window, as the model is to read them."""
+        return [] if self.window is None else self.window.tokens
+
     def propose(self, tokens: Sequence[int]) -> None:
         """Takes a draft, as far as the constraint allows it, with the mask after each of its tokens."""
-        self.draft, self._draft_masks = [], []
-        if self.matcher is None or not self.running:
-            return
-        guide = self.matcher.fork()
+        window, node = Window(self), -1
         for token in tokens[: self.longest_run - len(self.unseen)]:
-            left = self.request.max_tokens - len(self.tokens) - len(self.draft) - 1
-            mask = self._draft_masks[-1] if self._draft_masks else self.mask
-            if mask is None or left < 2 or token in self._eos_ids or not _has(mask, token) or not guide.accept(token):
+            child = window.add(node, token)
+            if child is None:
                 break
-            self.draft.append(token)
-            self._draft_masks.append(self._mask_of(guide, left)[0])
+            node = child
+        self.watch(window)
+
+    def watch(self, window: Window) -> None:
+        """Takes a draft."""
+        self.window = window if window.tokens or window.trials else None
         self.drafted += len(self.draft)
 
     @property
@@ -182,11 +193,35 @@ class Row:
         begin = self.position - len(forced)
         places = [Expected(bits((token,), self._size), begin + at) for at, token in enumerate(forced)]
         if self.running:
-            masks = [self.mask, *self._draft_masks]
-            places += [Expected(mask, self.position + at) for at, mask in enumerate(masks)]
+            places += [self._place(node) for node in range(-1, len(self.draft))]
         return places
 
-    # --- after it
+    def _place(self, node: int) -> Expected:
+        if self.window is None:
+            return Expected(self.mask, self.position)
+        path = tuple(self.window.path(node))
+        return Expected(self.window.mask(node), self.position + len(path), path, self.window.trials.get(node))
+
+    def before(self, place: Expected) -> list[int]:
+        """The tokens of the output before an expected place, the prefix and drafted ones included."""
+        known = [*self.request.prefix, *self.tokens]
+        return [*known[: place.position - len(place.draft)], *place.draft]
+
+    def is_end(self, token: int) -> bool:
+        """Whether a token ends the output, if it comes where it can."""
+        return token in self._eos_ids or token in self.request.stop_ids
+
+    @property
+    def ends(self) -> Words:
+        """The bits of the EOS tokens."""
+        return self._eos
+
+    def mask_ahead(self, guide: Guide | None, left: int) -> Words | None:
+        """The mask of a later place: where the matcher is there (None without one), and so many tokens are left."""
+        if guide is not None:
+            return self._mask_of(guide, left)[0]
+        free = self.request.max_tokens - left >= self.request.min_tokens
+        return None if free else ~(self._eos | self._stop_bits)
 
     def settle(self, draws: Sequence[Draw | GenerationError]) -> list[Draw | GenerationError]:
         """Takes what is known of the forced tokens, and forgets that they are unseen; the draws that are left."""
@@ -199,7 +234,7 @@ class Row:
         self.unseen = self.unseen[-1:]
         return list(draws[owed:])
 
-    def take(self, draws: Sequence[Draw | GenerationError], bias: Mapping[int, float]) -> int:
+    def take(self, draws: Sequence[Draw | GenerationError], bias: Mapping[int, float]) -> list[int]:
         """Appends drawn tokens for as long as they agree with the draft, and what the constraint then determines.
 
         Args:
@@ -207,22 +242,25 @@ class Row:
             bias: of the sampling rules; a token with bias ``-inf`` is never forced.
 
         Returns:
-            How many tokens of the draft stay.
+            The nodes of the draft that stay.
         """
-        agreed = 0
-        for draw in draws:
+        window, agreed, node = self.window, list[int](), -1
+        while True:
+            draw = draws[node + 1]
             if isinstance(draw, GenerationError):
                 self.fail(draw)
                 break
             self.unseen = []
             self.draws.append(draw)
             self._append(draw.token)
-            if not self.running or agreed == len(self.draft) or draw.token != self.draft[agreed]:
+            child = None if window is None or not self.running else window.child(node, draw.token)
+            if child is None:
                 break
-            agreed += 1
-        self.accepted += agreed
+            agreed.append(child)
+            node = child
+        self.accepted += len(agreed)
         self.missed = bool(self.draft) and not agreed
-        self.draft, self._draft_masks = [], []
+        self.window = None
         self._force(bias)
         return agreed
 
@@ -372,27 +410,6 @@ class Row:
 
     def _warn_of_min_tokens(self) -> None:
         self.warnings.append("min_tokens: the constraint or max_tokens ended the output before")
-
-
-def bits(ids: Sequence[int], size: int) -> Words:
-    """A bitset row of ``ceil(size / 32)`` words with these ids set."""
-    row = np.zeros((size + 31) // 32, dtype=np.uint32)
-    for i in ids:
-        row[i >> 5] |= np.uint32(1 << (i & 31))
-    return row
-
-
-def _has(row: Words, i: int) -> bool:
-    return bool(int(row[i >> 5]) >> (i & 31) & 1)
-
-
-def only_bit(row: Words) -> int | None:
-    """The one id that a bitset row holds; None if it holds none or several."""
-    words = np.flatnonzero(row)
-    if len(words) != 1:
-        return None
-    word = int(row[words[0]])
-    return None if word & (word - 1) else int(words[0]) * 32 + word.bit_length() - 1
 
 
 Drafter = Callable[[Row], Sequence[int]]

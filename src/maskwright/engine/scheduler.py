@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from maskwright.engine.blocks import load_prefixes, store_prefixes
-from maskwright.engine.decode import Read, Stepper
 from maskwright.engine.drafts import drafter_for
 from maskwright.engine.row import LONGEST_RUN
+from maskwright.engine.step import Read, Stepper
 from maskwright.errors import GenerationError
 
 if TYPE_CHECKING:

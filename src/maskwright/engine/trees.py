@@ -41,7 +41,11 @@ class Tree(Protocol):
 
 
 def extend_tree(
-    model: LanguageModel, tokens: Sequence[Sequence[int]], parents: Sequence[Sequence[int]], cache: Cache
+    model: LanguageModel,
+    tokens: Sequence[Sequence[int]],
+    parents: Sequence[Sequence[int]],
+    cache: Cache,
+    states: bool = False,
 ) -> Tree:
     """Reads a tree of tokens behind every row of a cache.
 
@@ -50,13 +54,14 @@ def extend_tree(
         tokens: the nodes of each row's tree, at least one.
         parents: see the module.
         cache: not to be used until the tree is committed.
+        states: give states ``(nodes, E)`` in place of logits, which needs ``forward_tree_states``.
 
     Raises:
         ValueError: parents that do not come first.
         GenerationError: a tree does not fit into the context (all of its nodes count).
     """
     check_parents(tokens, parents)
-    reader: Any = getattr(model, "forward_tree", None)
+    reader: Any = getattr(model, "forward_tree_states" if states else "forward_tree", None)
     if reader is not None and getattr(model, "reads_trees", True):
         return _Whole(reader(tokens, parents, cache), cache, parents)
     return _Paths(model, tokens, parents, cache)

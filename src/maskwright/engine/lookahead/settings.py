@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, cast
+from typing import Final, Literal, cast
 
 __all__ = ["METHODS", "Lookahead", "LookaheadStats", "Method", "as_lookahead"]
 
@@ -26,7 +27,13 @@ class Lookahead:
         epsilon: of ``"certified"``.
         particles: of ``"smc"``.
         ess_threshold: of ``"smc"``: particles are resampled where their effective number falls below this share.
-        twist: of ``"smc"``: see `maskwright.engine.lookahead.smc`; None for none.
+        twist: of ``"smc"``: what takes part in resampling beside the weights. ``"one-step"``: the mass that the next
+            mask keeps, at no cost; None; or a function that gives the log of a positive number for the text so far: a
+            guess of how likely the model is to end it validly.
+        block_nodes: of ``"smc"``: the most prefixes below a particle that one move takes in at once, where the
+            constraint leaves little choice; 1 for moves of one token.
+        checks: of ``"smc"`` with a Predicate: questions per token beyond those that find one; more of them make weights
+            less noisy.
         fallback: what happens where the budget ends: ``"raise"`` a BudgetError, draw with ``"smc"``, or by masking
             step by step (``"local"``); the last two give results that say ``exact=False``.
         tokenization: ``"all"``: every spelling of a text in tokens counts, each with the probability that the model
@@ -47,7 +54,9 @@ class Lookahead:
     epsilon: float = 0.05
     particles: int = 16
     ess_threshold: float = 0.5
-    twist: Any = None
+    twist: Literal["one-step"] | Callable[[str], float] | None = "one-step"
+    block_nodes: int = 32
+    checks: int = 1
     fallback: Literal["raise", "smc", "local"] = "raise"
     tokenization: Literal["all", "canonical"] = "all"
     frontier: int = 4
@@ -64,6 +73,9 @@ class Lookahead:
             ("ess_threshold", 0 <= self.ess_threshold <= 1, "between 0 and 1"),
             ("fallback", self.fallback in ("raise", "smc", "local"), "'raise', 'smc' or 'local'"),
             ("tokenization", self.tokenization in ("all", "canonical"), "'all' or 'canonical'"),
+            ("twist", self.twist in (None, "one-step") or callable(self.twist), "'one-step', None or a function"),
+            ("block_nodes", operator.index(self.block_nodes) >= 1, "at least 1"),
+            ("checks", operator.index(self.checks) >= 1, "at least 1"),
             ("frontier", operator.index(self.frontier) >= 1, "at least 1"),
             ("enumerate_nodes", operator.index(self.enumerate_nodes) >= 0, "at least 0"),
         ):
@@ -85,6 +97,23 @@ def as_lookahead(value: Lookahead | str | None) -> Lookahead | None:
     return Lookahead(method=cast("Method", value))
 
 
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    """A particle at its end.
+
+    Attributes:
+        text: of the output.
+        tokens: the EOS is the last.
+        weight: its share; those of all particles sum to 1.
+        logprob: log of the model's probability of the tokens.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    weight: float
+    logprob: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookaheadStats:
     """What is known of the law that an output was drawn from, and what it cost.
@@ -103,6 +132,7 @@ class LookaheadStats:
             None where there is no bound.
         entropy: of the exact law in nats; None unless the language was computed as a whole.
         mode: text of the most probable output, tokenisations summed; None unless the language was computed as a whole.
+        particles: all that ended with a weight, of which the output is one; None without particles.
     """
 
     method: str
@@ -115,3 +145,4 @@ class LookaheadStats:
     tv_bound: float | None = None
     entropy: float | None = None
     mode: str | None = None
+    particles: tuple[Weighted, ...] | None = None
