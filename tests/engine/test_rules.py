@@ -24,7 +24,7 @@ from maskwright.engine.truncation import keep_epsilon, keep_eta, keep_top_p, kee
 
 
 def ours(logits: np.ndarray, sampling: Sampling, allowed: list[int], seen: dict[int, int]) -> np.ndarray:
-    free, _ = draw_module._before_mask(torch.from_numpy(logits).unsqueeze(0), sampling, [seen])
+    free, _ = draw_module.before_mask(torch.from_numpy(logits).unsqueeze(0), sampling, [seen])
     masked = draw_module.mask_logits(free, bitmask([allowed], len(logits)))
     final = truncation.truncate(masked, sampling, draw_module._after_mask(sampling))
     return torch.softmax(final.double(), -1)[0].numpy()
