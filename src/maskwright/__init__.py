@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from maskwright.engine.transformers_model import TransformersModel
     from maskwright.explanation import Explanation, explain
     from maskwright.generation import (
-        agenerate,
-        astream,
         generate,
         generate_choice,
         generate_json,
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
         generate_regex,
         stream,
     )
+    from maskwright.generation_async import agenerate, astream
     from maskwright.grammar.choice import Choice
     from maskwright.grammar.json_schema import JsonSchema
     from maskwright.grammar.lark import Lark
@@ -150,8 +149,8 @@ _LAZY = {
     "generate_choice": "generation",
     "generate_lark": "generation",
     "stream": "generation",
-    "agenerate": "generation",
-    "astream": "generation",
+    "agenerate": "generation_async",
+    "astream": "generation_async",
     "Result": "engine.result",
     "Chunk": "engine.result",
     "Sampling": "engine.sampling",

@@ -27,6 +27,7 @@ LAYERS = [
     "logits",
     "engine",
     "generation",
+    "generation_async",
     "integrations",
     "reference",
     "cli",
