@@ -23,6 +23,7 @@ from maskwright.vocabulary import Vocabulary
 __all__ = ["CompiledGrammar", "cached", "compile"]
 
 _CACHE_SIZE = 512
+_LIMITS = CompileLimits()
 
 
 class CompiledGrammar:
@@ -188,35 +189,36 @@ def compile(
         UnsatisfiableError: no text, or no sequence of the vocabulary's tokens, is valid.
         LimitError: the scan exceeded `limits`, or was cancelled.
     """
-    limits = limits or CompileLimits()
-    found = cached(constraint, vocabulary, limits, banned_ids)
+    limits = limits or _LIMITS
+    key = _checked_key(constraint, vocabulary, limits, banned_ids)
+    found = _cache.get(key)
     if found is not None:
         return found
     plan = constraint.plan(limits, cancel)
     compiled = CompiledGrammar(constraint, vocabulary, plan, limits, _banned(banned_ids))
     _require_tokens(compiled)
-    return _cache.put(_key(constraint, vocabulary, limits, banned_ids), compiled)
+    return _cache.put(key, compiled)
 
 
 def cached(
     constraint: Constraint, vocabulary: Vocabulary, limits: CompileLimits, banned_ids: Sequence[int] = ()
 ) -> CompiledGrammar | None:
     """What `compile` would find in its cache."""
+    return _cache.get(_checked_key(constraint, vocabulary, limits, banned_ids))
+
+
+def _checked_key(
+    constraint: Constraint, vocabulary: Vocabulary, limits: CompileLimits, banned_ids: Sequence[int]
+) -> tuple[object, ...]:
     if not isinstance(constraint, Constraint):
         raise TypeError(f"a constraint is a Regex, Choice, JsonSchema, ..., not {type(constraint).__name__}")
     if not isinstance(vocabulary, Vocabulary):
         raise TypeError(f"a vocabulary is a maskwright.Vocabulary, not {type(vocabulary).__name__}")
-    return _cache.get(_key(constraint, vocabulary, limits, banned_ids))
-
-
-def _key(
-    constraint: Constraint, vocabulary: Vocabulary, limits: CompileLimits, banned_ids: Sequence[int]
-) -> tuple[object, ...]:
     return type(constraint), constraint.fingerprint(), vocabulary.fingerprint, limits, _banned(banned_ids)
 
 
 def _banned(ids: Sequence[int]) -> tuple[int, ...]:
-    return tuple(sorted(set(ids)))
+    return tuple(sorted(set(ids))) if ids else ()
 
 
 def _without(vocabulary: Vocabulary, banned: tuple[int, ...]) -> Vocabulary:
