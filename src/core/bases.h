@@ -12,6 +12,7 @@
 
 #include "bitset.h"
 #include "char_decoder.h"
+#include "class_base.h"
 #include "exit_trie.h"
 #include "intern.h"
 #include "regex_dfa.h"
@@ -60,30 +61,6 @@ struct StringBase {
   ExitTrie exits;             // behind the closing quote
 };
 
-// Runs of characters of one set S from a node. `chars` counts the characters begun. Where S has some of the characters
-// beyond ASCII but not all, tokens that end inside one of them, and the others, are listed for a test of their own.
-struct ClassBase {
-  struct Exit {
-    TrieNode child;  // reached by a byte that begins no character of S
-    uint32_t chars;
-  };
-  struct Cut {
-    TokenId token;
-    Sub sub;
-    uint32_t chars;  // before the cut one
-  };
-  struct Other {
-    TrieNode node;  // behind a character that is not in S
-    uint32_t code_point;
-    uint32_t chars;  // before it
-  };
-  CountedTokens stay;
-  std::vector<std::vector<TrieNode>> nodes;   // by number of characters: where a character of S has just ended
-  std::array<std::vector<Exit>, 256> exits;   // by byte
-  std::vector<Cut> cuts;
-  std::vector<Other> others;
-};
-
 // White space between JSON tokens, from the root, in some state of the policy's automaton.
 struct SpaceBase {
   TokenSet stay;
@@ -102,9 +79,10 @@ class RegexBase {
 
  private:
   friend class RegexBaseBuilder;
-  struct Run {  // accepting ends at the nodes of a class base, by character count
+  struct Run {  // accepting ends at the nodes of a class base, by character count; the last one stands for all beyond
     const ClassBase* base;
-    std::vector<uint32_t> chars;
+    std::vector<bool> accepts;
+    bool goes_on;
   };
   mutable std::vector<ExitTrie::Member> members_;
   mutable std::vector<Run> runs_;
@@ -133,6 +111,8 @@ class BaseStore {
   BaseStore(const TokenTrie& trie, size_t vocab_size) : trie_(&trie), vocab_size_(vocab_size) {}
   const TokenTrie& trie() const { return *trie_; }
   size_t vocab_size() const { return vocab_size_; }
+  // Once the trie is there.
+  void prepare() { marks_.build(*trie_); }
 
   StringBase& string(TrieNode node, Sub sub, bool any_escapes);
   const ClassBase& run(TrieNode node, const CharSet129& set, const OtherChars& others = {});
@@ -142,11 +122,11 @@ class BaseStore {
   template <class Key, class Base, class Make>
   Base& lookup(std::map<Key, std::unique_ptr<Base>>& bases, const Key& key, Make make);
   std::unique_ptr<StringBase> make_string(TrieNode node, Sub sub, bool any_escapes) const;
-  std::unique_ptr<ClassBase> make_run(TrieNode node, const CharSet129& set, const OtherChars& others) const;
   std::unique_ptr<SpaceBase> make_space(int policy, uint32_t state) const;
 
   const TokenTrie* trie_;
   size_t vocab_size_;
+  TrieMarks marks_;
   std::shared_mutex mutex_;
   std::map<std::tuple<TrieNode, Sub, bool>, std::unique_ptr<StringBase>> strings_;
   std::map<std::tuple<TrieNode, uint64_t, uint64_t, bool, OtherChars>, std::unique_ptr<ClassBase>> runs_;

@@ -224,7 +224,7 @@ bool RegexMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
     if (!w.fits(add_cost(add_cost(most, 3), w.request().rest_cost(item.rest)))) return false;
   }
   if (item.rest == kEndOfText && dfa_.is_total(d)) {  // any text goes on
-    w.add(w.vocab().bases().run(node, {~uint64_t{0}, ~uint64_t{0}, true}).stay.all());
+    w.add(w.vocab().bases().run(node, {~uint64_t{0}, ~uint64_t{0}, true}).stay());
     return true;
   }
   const RegexBase& base = bases_.get(w.vocab().bases(), node, d);
