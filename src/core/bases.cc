@@ -61,10 +61,30 @@ StringBase& BaseStore::string(TrieNode node, Sub sub, bool any_escapes) {
   return lookup(strings_, std::tuple(node, sub, any_escapes), [&] { return make_string(node, sub, any_escapes); });
 }
 
-const ClassBase& BaseStore::run(TrieNode node, const CharSet129& set, const OtherChars& others) {
-  return lookup(runs_, std::tuple(node, set.lo, set.hi, set.other, others), [&] {
-    return std::make_unique<ClassBase>(*trie_, marks_, vocab_size_, node, set, others);
-  });
+std::shared_ptr<const ClassBase> BaseStore::run(TrieNode node, const CharSet129& set, const OtherChars& others) {
+  const std::tuple key(node, set.lo, set.hi, set.other, others);
+  {
+    const std::shared_lock lock(mutex_);
+    const auto it = runs_.find(key);
+    if (it != runs_.end()) return it->second;
+  }
+  auto made = std::make_shared<const ClassBase>(*trie_, marks_, vocab_size_, node, set, others);
+  cache_->charge(made->bytes_used());
+  const std::unique_lock lock(mutex_);
+  return runs_.try_emplace(key, std::move(made)).first->second;
+}
+
+void BaseStore::drop() {
+  const std::unique_lock lock(mutex_);
+  runs_.clear();
+}
+
+// The string bodies that nearly every schema asks for first, and asks a mask for: they take milliseconds.
+void BaseStore::prepare() {
+  marks_.build(*trie_);
+  constexpr size_t kLarge = 20000;
+  if (trie_->size() < kLarge) return;
+  for (const bool any_escapes : {false, true}) string(TokenTrie::kRoot, 0, any_escapes);
 }
 
 SpaceBase& BaseStore::space(int policy, uint32_t state) {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base_cache.h"
 #include "bitset.h"
 #include "char_decoder.h"
 #include "class_base.h"
@@ -76,11 +77,12 @@ class RegexBase {
   std::vector<const TokenSet*> shared;  // likewise, sets of other bases
   TokenSet close;  // JSON: ending with the closing quote
   ExitTrie& exits(const TokenTrie& trie) const;  // JSON: behind the quote; raw: behind each accepting end
+  size_t bytes_used() const;  // about; what is behind its exits is estimated
 
  private:
   friend class RegexBaseBuilder;
   struct Run {  // accepting ends at the nodes of a class base, by character count; the last one stands for all beyond
-    const ClassBase* base;
+    std::shared_ptr<const ClassBase> base;
     std::vector<bool> accepts;
     bool goes_on;
   };
@@ -93,32 +95,42 @@ class RegexBase {
 class BaseStore;
 
 // The bases of one automaton over one vocabulary.
-class RegexBases {
+class RegexBases final : BaseCache::Part {
  public:
   RegexBases(RegexDfa& dfa, Transport transport) : dfa_(&dfa), transport_(transport) {}
-  const RegexBase& get(BaseStore& store, TrieNode node, DfaState state);
+  ~RegexBases() {
+    if (cache_) cache_->leave(this);
+  }
+  std::shared_ptr<const RegexBase> get(BaseStore& store, TrieNode node, DfaState state);
 
  private:
+  void drop() override;
+
   RegexDfa* dfa_;
   Transport transport_;
+  std::once_flag joined_;
+  std::shared_ptr<BaseCache> cache_;
   std::shared_mutex mutex_;
-  std::unordered_map<uint64_t, std::unique_ptr<RegexBase>> bases_;
+  std::unordered_map<uint64_t, std::shared_ptr<const RegexBase>> bases_;
 };
 
 // Everything per vocabulary; thread-safe.
-class BaseStore {
+class BaseStore final : BaseCache::Part {
  public:
-  BaseStore(const TokenTrie& trie, size_t vocab_size) : trie_(&trie), vocab_size_(vocab_size) {}
+  BaseStore(const TokenTrie& trie, size_t vocab_size) : trie_(&trie), vocab_size_(vocab_size) { cache_->join(this); }
+  ~BaseStore() { cache_->leave(this); }
   const TokenTrie& trie() const { return *trie_; }
   size_t vocab_size() const { return vocab_size_; }
   // Once the trie is there.
-  void prepare() { marks_.build(*trie_); }
+  void prepare();
+  const std::shared_ptr<BaseCache>& cache() const { return cache_; }
 
   StringBase& string(TrieNode node, Sub sub, bool any_escapes);
-  const ClassBase& run(TrieNode node, const CharSet129& set, const OtherChars& others = {});
+  std::shared_ptr<const ClassBase> run(TrieNode node, const CharSet129& set, const OtherChars& others = {});
   SpaceBase& space(int policy, uint32_t state);
 
  private:
+  void drop() override;
   template <class Key, class Base, class Make>
   Base& lookup(std::map<Key, std::unique_ptr<Base>>& bases, const Key& key, Make make);
   std::unique_ptr<StringBase> make_string(TrieNode node, Sub sub, bool any_escapes) const;
@@ -127,9 +139,10 @@ class BaseStore {
   const TokenTrie* trie_;
   size_t vocab_size_;
   TrieMarks marks_;
+  std::shared_ptr<BaseCache> cache_ = std::make_shared<BaseCache>();
   std::shared_mutex mutex_;
   std::map<std::tuple<TrieNode, Sub, bool>, std::unique_ptr<StringBase>> strings_;
-  std::map<std::tuple<TrieNode, uint64_t, uint64_t, bool, OtherChars>, std::unique_ptr<ClassBase>> runs_;
+  std::map<std::tuple<TrieNode, uint64_t, uint64_t, bool, OtherChars>, std::shared_ptr<const ClassBase>> runs_;
   std::map<std::tuple<int, uint32_t>, std::unique_ptr<SpaceBase>> spaces_;
 };
 

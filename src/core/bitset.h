@@ -36,6 +36,7 @@ class TokenSet {
   }
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
+  size_t bytes_used() const { return words_.capacity() * sizeof(uint32_t) + list_.capacity() * sizeof(TokenId); }
   bool dense() const { return !words_.empty(); }
   const Words& words() const { return words_; }
   const std::vector<TokenId>& list() const { return list_; }

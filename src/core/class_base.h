@@ -37,6 +37,11 @@ class ClassBase {
   const TokenSet& stay() const { return stay_; }                 // tokens inside S*
   const TokenSet& stay_up_to(uint32_t chars) const;              // of at most so many characters; made once a bound
   uint32_t deepest() const;                                      // most characters on a run, token or not
+  // What it takes now; bounds asked for later add to it.
+  size_t bytes_used() const {
+    return sizeof(ClassBase) + (ended_.size() + inside_.size()) * sizeof(uint64_t) + stay_.bytes_used() +
+           cuts_.capacity() * sizeof(Cut) + others_.capacity() * sizeof(Other);
+  }
   const std::vector<Cut>& cuts() const { return cuts_; }
   const std::vector<Other>& others() const { return others_; }
 

@@ -104,6 +104,11 @@ class RegexBaseBuilder {
 
   // Reads one byte into trie node c.
   void step(TrieNode c, uint8_t b, Sub sub, DfaState state) {
+    if (sub == 0 && b >= 0x20 && b < 0x80 && b != '"' && b != '\\') {  // itself, in either transport
+      const DfaState next = dfa_.next(state, b);
+      if (next != 0) reach(c, 0, next);
+      return;
+    }
     const Decoded d = json_ ? decode_json(sub, b, any_escapes_) : decode_utf8(sub, b);
     if (d.kind == Decoded::Dead) return;
     if (d.kind == Decoded::Quote) {
@@ -135,13 +140,14 @@ class RegexBaseBuilder {
     const Chain& widest = dfa_.widest(state);
     const RunSet set{json_ ? without_json_syntax(widest.set) : widest.set, widest.others};
     if (set.size() < kChainMinSet) return false;
-    const ClassBase& base = store_.run(node, set.set, set.others);
+    const std::shared_ptr<const ClassBase> run = store_.run(node, set.set, set.others);
+    const ClassBase& base = *run;
     const Trail states = follow(state, set, base);
     if (states.last() == 0) return false;
     add(states.loops ? base.stay() : base.stay_up_to(states.last()));
     leave(base, set, states);
     if (!states.loops) go_on_from(base, set, states);
-    if (!json_) accept_run(base, states);
+    if (!json_) accept_run(run, states);
     return true;
   }
 
@@ -217,8 +223,8 @@ class RegexBaseBuilder {
   }
 
   // The node itself was reached by step(), which has recorded it.
-  void accept_run(const ClassBase& base, const Trail& states) {
-    RegexBase::Run run{&base, {}, states.loops};
+  void accept_run(const std::shared_ptr<const ClassBase>& base, const Trail& states) {
+    RegexBase::Run run{base, {}, states.loops};
     for (const DfaState state : states.at) run.accepts.push_back(dfa_.accepting(state));
     if (std::find(run.accepts.begin() + 1, run.accepts.end(), true) != run.accepts.end())
       out_->runs_.push_back(std::move(run));
@@ -258,16 +264,31 @@ ExitTrie& RegexBase::exits(const TokenTrie& trie) const {
   return *exits_;
 }
 
-const RegexBase& RegexBases::get(BaseStore& store, TrieNode node, DfaState state) {
+size_t RegexBase::bytes_used() const {
+  constexpr size_t kBehindAnExit = 64;
+  return sizeof(RegexBase) + stay.bytes_used() + close.bytes_used() + members_.capacity() * kBehindAnExit;
+}
+
+std::shared_ptr<const RegexBase> RegexBases::get(BaseStore& store, TrieNode node, DfaState state) {
   const uint64_t key = (static_cast<uint64_t>(node) << 32) | state;
   {
     const std::shared_lock lock(mutex_);
     const auto it = bases_.find(key);
-    if (it != bases_.end()) return *it->second;
+    if (it != bases_.end()) return it->second;
   }
-  auto made = RegexBaseBuilder(store, *dfa_, transport_).build(node, state);
+  std::call_once(joined_, [&] {
+    cache_ = store.cache();
+    cache_->join(this);
+  });
+  std::shared_ptr<const RegexBase> made = RegexBaseBuilder(store, *dfa_, transport_).build(node, state);
+  cache_->charge(made->bytes_used());
   const std::unique_lock lock(mutex_);
-  return *bases_.try_emplace(key, std::move(made)).first->second;
+  return bases_.try_emplace(key, std::move(made)).first->second;
+}
+
+void RegexBases::drop() {
+  const std::unique_lock lock(mutex_);
+  bases_.clear();
 }
 
 }  // namespace mw

@@ -44,6 +44,21 @@ ConfigId Request::root() {
   return root_;
 }
 
+// An entry takes some 100 bytes beside the record: a node of the table, and what the allocator adds.
+const MaskRecord& Request::keep_mask(ConfigId id, std::unique_ptr<MaskRecord> mask) {
+  constexpr size_t kEntry = 100;
+  const size_t bytes = mask->bytes_used() + kEntry;
+  if (mask_bytes_ + bytes > program_->memo_limit() && !masks_.empty()) {
+    masks_.clear();
+    mask_bytes_ = 0;
+    Counters::add(program_->counters().memo_evictions, 1);
+  }
+  mask_bytes_ += bytes;
+  auto& slot = masks_[id];
+  slot = std::move(mask);
+  return *slot;
+}
+
 // Sorted, each once; those that are one together are merged.
 void Request::settle(std::vector<Item>& items) {
   normalise(items);

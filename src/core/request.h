@@ -105,7 +105,12 @@ class Request {
     return memories_[id];
   }
 
-  std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>>& masks() { return masks_; }
+  // The memo of masks: nullptr where there is none. What is kept may be dropped with the next one.
+  const MaskRecord* known_mask(ConfigId id) const {
+    const auto hit = masks_.find(id);
+    return hit == masks_.end() ? nullptr : hit->second.get();
+  }
+  const MaskRecord& keep_mask(ConfigId id, std::unique_ptr<MaskRecord> mask);
   std::vector<int8_t>& liveness() { return liveness_; }  // by configuration; see spelling.h
   SpellingSearch& spelling(bool costs);
   size_t config_count() const { return configs_.size(); }
@@ -150,6 +155,7 @@ class Request {
   std::vector<NodeId> needs_;
   std::vector<std::unique_ptr<MachineMemory>> memories_;
   std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>> masks_;
+  size_t mask_bytes_ = 0;
   std::vector<int8_t> liveness_;
   std::shared_ptr<SpellingSearch> spelling_[2];  // shared: its type is complete in spelling.cc alone
   std::unique_ptr<Uniqueness> uniqueness_;

@@ -1,7 +1,7 @@
 // Masks inside a key where other keys are allowed: the base of the string body stands for all texts, and the few tokens
 // that complete a name (or repeat a key) are repaired (specs: prototype, design point 6).
 #include <algorithm>
-#include <array>
+#include <bitset>
 
 #include "../mask.h"
 #include "../request.h"
@@ -55,7 +55,7 @@ class ObjectMachine::EndFinder {
       for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c) step(at, c);
       return;
     }
-    std::array<bool, 256> bytes{};
+    std::bitset<256> bytes;
     if (phase(at.state) == Key) {
       const TokenTrie& names = object_.trie_.trie();
       for (TrieNode c = names.first_child(cursor(at.state)), e = c + names.child_count(cursor(at.state)); c < e; ++c)
@@ -64,10 +64,9 @@ class ObjectMachine::EndFinder {
     for (size_t i = at.range.lo; i < at.range.hi; ++i)
       if (typed_[i].size() > at.range.depth) bytes[static_cast<uint8_t>(typed_[i][at.range.depth])] = true;
     bytes['"'] = bytes['\\'] = low(at.state) == 0;
-    for (unsigned b = 0; b < 256; ++b) {
-      const TrieNode c = bytes[b] ? trie_.child(at.node, static_cast<uint8_t>(b)) : kNoNode;
-      if (c != kNoNode) step(at, c);
-    }
+    // What follows in the vocabulary is usually less than 256 bytes, deep in it a few.
+    for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c)
+      if (bytes[trie_.byte(c)]) step(at, c);
   }
 
   void step(const At& at, TrieNode c) {
