@@ -68,10 +68,16 @@ std::shared_ptr<const ClassBase> BaseStore::run(TrieNode node, const CharSet129&
     const auto it = runs_.find(key);
     if (it != runs_.end()) return it->second;
   }
-  auto made = std::make_shared<const ClassBase>(*trie_, marks_, vocab_size_, node, set, others);
+  constexpr uint32_t kManyBelow = 5000;
+  const CharSet129 every{~uint64_t{0}, ~uint64_t{0}, true};
+  const bool narrows = set.lo != every.lo || set.hi != every.hi || !set.other;
+  const std::shared_ptr<const ClassBase> made =
+      narrows && trie_->descendants(node) >= kManyBelow && ClassBase::is_wide(set, others)
+          ? std::make_shared<const ClassBase>(*run(node, every), set, others)
+          : std::make_shared<const ClassBase>(*trie_, marks_, vocab_size_, node, set, others);
   cache_->charge(made->bytes_used());
   const std::unique_lock lock(mutex_);
-  return runs_.try_emplace(key, std::move(made)).first->second;
+  return runs_.try_emplace(key, made).first->second;
 }
 
 void BaseStore::drop() {
@@ -85,6 +91,7 @@ void BaseStore::prepare() {
   constexpr size_t kLarge = 20000;
   if (trie_->size() < kLarge) return;
   for (const bool any_escapes : {false, true}) string(TokenTrie::kRoot, 0, any_escapes);
+  run(TokenTrie::kRoot, {~uint64_t{0}, ~uint64_t{0}, true});
 }
 
 SpaceBase& BaseStore::space(int policy, uint32_t state) {

@@ -40,6 +40,73 @@ void ClassBase::find(const CharSet129& set, const OtherChars& others) {
   }
 }
 
+bool ClassBase::is_wide(const CharSet129& set, const OtherChars& others) {
+  const int ascii = __builtin_popcountll(set.lo) + __builtin_popcountll(set.hi);
+  return ascii >= 80 && (set.other || !others.empty());
+}
+
+ClassBase::ClassBase(const ClassBase& whole, const CharSet129& set, const OtherChars& others)
+    : trie_(whole.trie_), marks_(whole.marks_), vocab_size_(whole.vocab_size_), node_(whole.node_), first_(whole.first_),
+      ended_(whole.ended_), inside_(whole.inside_), found_(whole.vocab_size_) {
+  cut_down(set, others);
+  Words tokens(words_for(vocab_size_), 0);
+  if (whole.stay_.dense()) tokens = whole.stay_.words();
+  else
+    for (const TokenId t : whole.stay_.list()) set_bit(tokens.data(), t);
+  const auto take_out = [&](const Bits& before, const Bits& after) {
+    for (size_t w = 0; w < before.size(); ++w)
+      for (uint64_t gone = before[w] & ~after[w]; gone != 0; gone &= gone - 1) {
+        const auto i = static_cast<TrieNode>(w * 64) + static_cast<TrieNode>(__builtin_ctzll(gone));
+        for (const TokenId t : trie_->tokens(first_ + i)) clear_bit(tokens.data(), t);
+      }
+  };
+  take_out(whole.ended_, ended_);
+  take_out(whole.inside_, inside_);
+  for (const Cut& cut : cuts_) clear_bit(tokens.data(), cut.token);
+  for (const uint64_t w : ended_) n_ended_ += static_cast<size_t>(__builtin_popcountll(w));
+  stay_ = TokenSet(std::move(tokens));
+}
+
+// What lies behind a character that is not in the set goes, whole branches at a time: parents come before their
+// children, so that nothing is visited below what is gone.
+void ClassBase::cut_down(const CharSet129& set, const OtherChars& others) {
+  const bool some = !set.other;
+  for (unsigned b = 0; b < 0x80; ++b) {
+    if (((b < 64 ? set.lo >> b : set.hi >> (b - 64)) & 1u) != 0) continue;
+    const auto all = marks_->with_byte(static_cast<uint8_t>(b));
+    const TrieNode end = trie_->child_count(node_) ? trie_->end(node_) : first_;
+    for (auto it = std::lower_bound(all.begin(), all.end(), first_); it != all.end() && *it < end; ++it)
+      if (has(ended_, *it - first_)) leave_out(*it);
+  }
+  if (some)
+    for (const TrieMarks::Beyond& at : marks_->beyond()) {
+      if (at.node < first_ || at.node - first_ >= ended_.size() * 64 || !has(ended_, at.node - first_)) continue;
+      if (in_ranges(others, at.code_point)) continue;
+      others_.push_back({at.node, at.code_point, chars(at.node) - 1});
+      leave_out(at.node);
+    }
+  if (!some) return;
+  each_bit(inside_, [&](TrieNode n) {
+    for (const TokenId t : trie_->tokens(n)) cuts_.push_back({t, sub_of(n, nullptr), chars(n) - 1});
+  });
+}
+
+// Clears a node and all below it.
+void ClassBase::leave_out(TrieNode c) {
+  const auto clear = [&](TrieNode from, TrieNode to) {
+    for (Bits* bits : {&ended_, &inside_})
+      for (TrieNode i = from - first_, end = to - first_; i < end;) {
+        const TrieNode next = std::min(end, (i | 63) + 1);
+        const uint64_t keep_low = (uint64_t{1} << (i & 63)) - 1;
+        const uint64_t keep_high = (next & 63) == 0 ? 0 : ~uint64_t{0} << (next & 63);
+        (*bits)[i >> 6] &= keep_low | keep_high;
+        i = next;
+      }
+  };
+  clear(c, c + 1);
+  if (trie_->child_count(c)) clear(trie_->first_child(c), trie_->end(c));
+}
+
 // A byte after a whole character.
 inline void ClassBase::step_boundary(TrieNode c, const CharSet129& set, bool beyond) {
   const uint8_t b = trie_->byte(c);

@@ -11,6 +11,7 @@ void TrieMarks::build(const TokenTrie& trie) {
   places_.assign(n, kBoundary);
   chars_.assign(n, 0);
   begin_.fill(0);
+  beyond_.clear();
   for (TrieNode c = 1; c < n; ++c) {
     const uint8_t b = trie.byte(c);
     const TrieNode p = trie.parent(c);
@@ -21,6 +22,7 @@ void TrieMarks::build(const TokenTrie& trie) {
     const Decoded d = decode_utf8(begins ? 0 : subs[p], b);
     places_[c] = d.kind == Decoded::Char ? kBoundary : d.kind == Decoded::Partial ? kInside : kInvalid;
     if (d.kind == Decoded::Partial) subs[c] = d.value;
+    if (d.kind == Decoded::Char) beyond_.push_back({c, d.value});
   }
   for (size_t b = 0; b < 256; ++b) begin_[b + 1] += begin_[b];
   by_byte_.resize(n > 0 ? n - 1 : 0);

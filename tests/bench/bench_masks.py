@@ -24,8 +24,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from assets import tokenizer_folder
 from mask_cases import Case, adversarial, maskbench, own
+
+from assets import tokenizer_folder
 
 PERCENTILES = (50, 90, 99, 99.9, 100)
 
@@ -93,7 +94,7 @@ def show(results: dict[str, dict[str, Any]]) -> None:
     for group, engines in results.items():
         print(f"\n{group}: microseconds at percentiles {', '.join(map(str, PERCENTILES))}")
         for name, s in engines.items():
-            print(f" {name}: {s['compiled']} of {s['cases']} schemas, {s['masks']} masks, {s['rejected']} texts rejected")
+            print(f" {name}: {s['compiled']} of {s['cases']} schemas, {s['masks']} masks, {s['rejected']} rejected")
             for key, label in (("ttfm", "to first mask"), ("tbm", "between masks"), ("warm", "warm, a token")):
                 print(row(label, s[key]))
             print(row("average between masks", [s["tbm_average"]]))

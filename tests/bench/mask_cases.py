@@ -71,7 +71,10 @@ def own() -> Iterator[Case]:
         _object(tool={"const": "open"}, url={"type": "string", "format": "uri"}),
         _object(tool={"const": "answer"}, text={"type": "string"}, sure={"type": "boolean"}),
     ]
-    texts = [{"tool": "open", "url": "https://example.com/a?b=c"}, {"tool": "answer", "text": "It rains.", "sure": True}]
+    texts = [
+        {"tool": "open", "url": "https://example.com/a?b=c"},
+        {"tool": "answer", "text": "It rains.", "sure": True},
+    ]
     yield Case("own", "tool call", _dump({"oneOf": calls}), [_dump(t) for t in texts])
     node = _object(value={"type": "integer"}) | {"required": ["value"]}
     node["properties"] |= {"left": {"$ref": "#"}, "right": {"$ref": "#"}}

@@ -1,7 +1,7 @@
 """The engines of bench_masks.py, each in a process of its own: `python mask_engines.py ENGINE FOLDER` serves cases.
 
-A case comes as a line of JSON: schema, token lists. What comes back: microseconds of CPU time to the first mask (process
-clock), of each advance-and-mask (thread clock, cold), and the wall clock of a second instance per token (warm).
+A case comes as a line of JSON: schema, token lists. What comes back: microseconds of CPU time to the first mask
+(process clock), of each advance-and-mask (thread clock, cold), and the wall clock of a second instance per token.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ class ObjectMachine::EndFinder {
   void run(TrieNode node, State s) {
     Records& k = r_.records();
     const std::string text = k.text(object_.text_of(r_, s));
-    typed_ = k.sorted_others(k.object(key_record(k, s)).others);
-    Range range{0, typed_.size(), 0};
+    typed_ = &k.sorted_others(k.object(key_record(k, s)).others);
+    Range range{0, typed_->size(), 0};
     for (char c : text) range = narrow(range, static_cast<uint8_t>(c));
     stack_.push_back({node, s, range, false});
     while (!stack_.empty()) {
@@ -42,9 +42,9 @@ class ObjectMachine::EndFinder {
   };
 
   Range narrow(const Range& r, uint8_t b) const {
-    const auto at = [&](size_t i) { return static_cast<uint8_t>(typed_[i][r.depth]); };
+    const auto at = [&](size_t i) { return static_cast<uint8_t>((*typed_)[i][r.depth]); };
     size_t lo = r.lo, hi = r.hi;
-    while (lo < hi && (typed_[lo].size() <= r.depth || at(lo) < b)) ++lo;
+    while (lo < hi && ((*typed_)[lo].size() <= r.depth || at(lo) < b)) ++lo;
     size_t end = lo;
     while (end < hi && at(end) == b) ++end;
     return {lo, end, r.depth + 1};
@@ -62,7 +62,7 @@ class ObjectMachine::EndFinder {
         bytes[names.byte(c)] = true;
     }
     for (size_t i = at.range.lo; i < at.range.hi; ++i)
-      if (typed_[i].size() > at.range.depth) bytes[static_cast<uint8_t>(typed_[i][at.range.depth])] = true;
+      if ((*typed_)[i].size() > at.range.depth) bytes[static_cast<uint8_t>((*typed_)[i][at.range.depth])] = true;
     bytes['"'] = bytes['\\'] = low(at.state) == 0;
     // What follows in the vocabulary is usually less than 256 bytes, deep in it a few.
     for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c)
@@ -72,7 +72,7 @@ class ObjectMachine::EndFinder {
   void step(const At& at, TrieNode c) {
     const uint8_t b = trie_.byte(c);
     if (b == '"' && low(at.state) == 0) {
-      const bool typed = at.range.lo < at.range.hi && typed_[at.range.lo].size() == at.range.depth;
+      const bool typed = at.range.lo < at.range.hi && (*typed_)[at.range.lo].size() == at.range.depth;
       const bool named = phase(at.state) == Key && object_.name_at(cursor(at.state)) >= 0;
       if (typed || named) out_.push_back({c, object_.close_key(r_, at.state), at.deep});
       return;
@@ -99,7 +99,7 @@ class ObjectMachine::EndFinder {
   Request& r_;
   const TokenTrie& trie_;
   std::vector<NamedEnd>& out_;
-  std::vector<std::string> typed_;
+  const std::vector<std::string>* typed_ = nullptr;  // nobody else asks for such a list meanwhile
   std::vector<At> stack_;
 };
 
