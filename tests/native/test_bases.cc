@@ -274,7 +274,8 @@ void check_regex(mw::Vocab& vocab, mw::Automaton& automaton, Transport transport
     }
     stay.insert(t);
   });
-  const mw::RegexBase& base = automaton.bases(vocab, transport).get(vocab.bases(), node, state);
+  const std::shared_ptr<const mw::RegexBase> held = automaton.bases(vocab, transport).get(vocab.bases(), node, state);
+  const mw::RegexBase& base = *held;
   std::set<TokenId> found = distinct(ids_of(base.stay, vocab.size()));
   for (const mw::TokenSet* set : base.shared) found.merge(distinct(ids_of(*set, vocab.size())));
   CHECK(found == stay, "inside the regex at node %u, state %u: %zu tokens, not %zu", node, state, found.size(), stay.size());

@@ -32,7 +32,10 @@ def tokens() -> list[bytes]:
     words = ["".join(parts) for n in (1, 2, 3) for parts in product(SYLLABLES, repeat=n)]
     spelled = [prefix + word for word in words for prefix in ("", " ", '"', " " if len(word) > 4 else ' "')]
     marks = ["{" + '"', '",', '":', '": "', '", "', "},", "]}", "[]", "  ", "    ", "\n", "\n  ", "10", "36", "2026"]
-    return [bytes([b]) for b in range(256)] + [t.encode() for t in dict.fromkeys(spelled + marks)] + [b"<end>"]
+    beyond = [a + b for a in ("é", "ß", "中", "\u2028", "😀", " à", "ba") for b in ("", "é", "文", "\u2029", "di", "-")]
+    cut = [text.encode()[:-1] for text in beyond if not text.isascii()]
+    encoded = [t.encode() for t in dict.fromkeys(spelled + marks + beyond)]
+    return [*dict.fromkeys([bytes([b]) for b in range(256)] + encoded + cut), b"<end>"]
 
 
 def fresh() -> mw.Vocabulary:
@@ -95,6 +98,24 @@ def test_stats_count_bases_once() -> None:
     assert first.stats["base_bytes"] > 0
     masks_along(first.matcher(), spell(vocabulary, "baco"), vocabulary.size)
     assert first.stats["bases_built"] == built
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"[^@/]+", r"\S+", ".+", r"[^b]{2,6}", r"[^é中-]+x", r"[\s\S]+#.*", "[^0-9\u2028]+"]
+)
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_wide_classes_allow_what_each_token_alone_may(pattern: str, kind: str) -> None:
+    """Large vocabularies get such a class from that of all characters: held against taking the tokens one by one."""
+    vocabulary = fresh()
+    json_schema = mw.JsonSchema({"type": "string", "pattern": f"^(?:{pattern})$"})
+    matcher = mw.compile(mw.Regex(pattern) if kind == "text" else json_schema, vocabulary).matcher()
+    if kind == "json":
+        assert matcher.accept_text('"')
+    for _ in range(2):
+        allowed = set(matcher.allowed_tokens())
+        rest = [t for t in range(vocabulary.size) if (t in allowed) != bool(matcher.count_accepted([t]))]
+        assert rest == [], [vocabulary.tokens[t] for t in rest[:10]]
+        assert matcher.accept_text("co")
 
 
 def test_a_limit_of_the_cache_drops_bases_and_changes_no_mask() -> None:
