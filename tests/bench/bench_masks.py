@@ -20,6 +20,7 @@ import sys
 from collections import defaultdict
 from importlib.metadata import version
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -34,25 +35,27 @@ PERCENTILES = (50, 90, 99, 99.9, 100)
 class Engine:
     """An engine in a process of its own."""
 
-    def __init__(self, name: str, folder: Path) -> None:
+    def __init__(self, name: str, folder: Path, seconds: float) -> None:
+        self.name, self._folder, self._seconds = name, folder, seconds
+        self._start()
+
+    def _start(self) -> None:
         env = dict(os.environ, TOKENIZERS_PARALLELISM="false", HF_HUB_OFFLINE="1", RAYON_NUM_THREADS="1")
-        self.name = name
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("mask_engines.py")), name, str(folder)],
+            [sys.executable, str(Path(__file__).with_name("mask_engines.py")), self.name, str(self._folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
             env=env,
         )
-        self._read()
+        if self._read() is None:
+            raise SystemExit(f"{self.name} did not start: status {self._process.wait()}")
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, Any] | None:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        if not line:
-            raise SystemExit(f"{self.name} ended, with status {self._process.wait()}")
-        reply: dict[str, Any] = json.loads(line)
+        reply: dict[str, Any] | None = json.loads(line) if line else None
         return reply
 
     def run(self, schema: str, tokens: list[list[int]]) -> dict[str, Any]:
@@ -60,7 +63,14 @@ class Engine:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"schema": schema, "tokens": tokens}) + "\n")
         self._process.stdin.flush()
-        return self._read()
+        alarm = Timer(self._seconds, self._process.kill)
+        alarm.start()
+        reply = self._read()
+        alarm.cancel()
+        if reply is None:
+            self._process.wait()
+            self._start()
+        return reply or {"refused": f"no answer within {self._seconds} s, or the process ended"}
 
 
 def percentiles(samples: list[float]) -> list[float]:
@@ -151,13 +161,14 @@ def main() -> None:
     parser.add_argument("--engines", default="maskwright,llguidance,xgrammar")
     parser.add_argument("--maskbench", type=int, default=100, help="schemas of MaskBench, where its data is present")
     parser.add_argument("--tokenizer", default="llama3", choices=("llama3", "gpt2"))
+    parser.add_argument("--timeout", type=float, default=60, help="seconds for a case in one engine")
     parser.add_argument("--out", type=Path, help="where the replies go, as JSON")
     parser.add_argument("--plot", type=Path, help="where a plot goes; needs matplotlib")
     options = parser.parse_args()
     folder = tokenizer_folder(options.tokenizer)
     names = [name for name in options.engines.split(",") if importlib.util.find_spec(name)]
     cases = [*own(), *adversarial(), *maskbench(options.maskbench)]
-    replies = run(cases, [Engine(name, folder) for name in names], folder)
+    replies = run(cases, [Engine(name, folder, options.timeout) for name in names], folder)
     results = {group: {name: summary(r) for name, r in by.items()} for group, by in replies.items()}
     print(machine())
     show(results)
