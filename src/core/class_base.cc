@@ -179,20 +179,30 @@ uint32_t ClassBase::deepest() const {
   return deepest_;
 }
 
+// A string with a bound asks for one count after the other, and finding the tokens is a pass over all nodes: so the sets
+// for the counts around are made with it.
 const TokenSet& ClassBase::stay_up_to(uint32_t most) const {
+  constexpr uint32_t kAround = 8;
   if (most >= deepest()) return stay_;
   const std::scoped_lock lock(mutex_);
-  std::unique_ptr<TokenSet>& made = up_to_[most];
-  if (!made) {
-    TokenCollector found(vocab_size_);
-    const auto take = [&](TrieNode n) {
-      if (chars(n) <= most) found.add(trie_->tokens(n));
-    };
-    each_bit(ended_, take);
-    if (cuts_.empty()) each_bit(inside_, take);  // cut tokens are no stays
-    made = std::make_unique<TokenSet>(found.finish());
+  const auto known = up_to_.find(most);
+  if (known != up_to_.end()) return *known->second;
+  const uint32_t from = most - std::min(most, kAround), to = std::min(most + kAround, deepest_ - 1);
+  std::vector<std::vector<TokenId>> by_count(to - from + 1);  // the first: all up to it
+  const auto take = [&](TrieNode n) {
+    const uint32_t k = chars(n);
+    if (k > to) return;
+    auto& list = by_count[k - std::min(k, from)];
+    for (const TokenId t : trie_->tokens(n)) list.push_back(t);
+  };
+  each_bit(ended_, take);
+  if (cuts_.empty()) each_bit(inside_, take);  // cut tokens are no stays
+  std::vector<TokenId> all;
+  for (uint32_t k = from; k <= to; ++k) {
+    all.insert(all.end(), by_count[k - from].begin(), by_count[k - from].end());
+    up_to_.try_emplace(k, std::make_unique<TokenSet>(all, vocab_size_));
   }
-  return *made;
+  return *up_to_.at(most);
 }
 
 }  // namespace mw
