@@ -75,10 +75,11 @@ class OneToken {
       set.hi &= ~(1ull << ('\\' - 64));
     }
     if (widest.next != state || (set.lo | set.hi) == 0) return false;
-    const ClassBase& run = store_.run(node, set);
-    if (!run.stay.all().empty()) end(key_of(state, 0));
-    for (const auto& exits : run.exits)
-      for (const ClassBase::Exit& exit : exits) step(exit.child, 0, state);
+    const std::shared_ptr<const ClassBase> run = store_.run(node, set);
+    if (!run->stay().empty()) end(key_of(state, 0));
+    std::bitset<256> exits;
+    for (unsigned b = 0; b < 256; ++b) exits[b] = b >= 0x80 || ((b < 64 ? set.lo >> b : set.hi >> (b - 64)) & 1u) == 0;
+    run->each_exit(exits, [&](TrieNode c, uint8_t, uint32_t) { step(c, 0, state); });
     return true;
   }
 

@@ -61,8 +61,37 @@ StringBase& BaseStore::string(TrieNode node, Sub sub, bool any_escapes) {
   return lookup(strings_, std::tuple(node, sub, any_escapes), [&] { return make_string(node, sub, any_escapes); });
 }
 
-const ClassBase& BaseStore::run(TrieNode node, const CharSet129& set, const OtherChars& others) {
-  return lookup(runs_, std::tuple(node, set.lo, set.hi, set.other, others), [&] { return make_run(node, set, others); });
+std::shared_ptr<const ClassBase> BaseStore::run(TrieNode node, const CharSet129& set, const OtherChars& others) {
+  const std::tuple key(node, set.lo, set.hi, set.other, others);
+  {
+    const std::shared_lock lock(mutex_);
+    const auto it = runs_.find(key);
+    if (it != runs_.end()) return it->second;
+  }
+  constexpr uint32_t kManyBelow = 5000;
+  const CharSet129 every{~uint64_t{0}, ~uint64_t{0}, true};
+  const bool narrows = set.lo != every.lo || set.hi != every.hi || !set.other;
+  const std::shared_ptr<const ClassBase> made =
+      narrows && trie_->descendants(node) >= kManyBelow && ClassBase::is_wide(set, others)
+          ? std::make_shared<const ClassBase>(*run(node, every), set, others)
+          : std::make_shared<const ClassBase>(*trie_, marks_, vocab_size_, node, set, others);
+  cache_->charge(made->bytes_used());
+  const std::unique_lock lock(mutex_);
+  return runs_.try_emplace(key, made).first->second;
+}
+
+void BaseStore::drop() {
+  const std::unique_lock lock(mutex_);
+  runs_.clear();
+}
+
+// The string bodies that nearly every schema asks for first, and asks a mask for: they take milliseconds.
+void BaseStore::prepare() {
+  marks_.build(*trie_);
+  constexpr size_t kLarge = 20000;
+  if (trie_->size() < kLarge) return;
+  for (const bool any_escapes : {false, true}) string(TokenTrie::kRoot, 0, any_escapes);
+  run(TokenTrie::kRoot, {~uint64_t{0}, ~uint64_t{0}, true});
 }
 
 SpaceBase& BaseStore::space(int policy, uint32_t state) {
@@ -110,63 +139,6 @@ std::unique_ptr<StringBase> BaseStore::make_string(TrieNode node, Sub sub, bool 
       new StringBase{{stay, vocab_size_}, {close, vocab_size_}, {cut, vocab_size_},
                      std::move(cuts), TokenSet(std::move(all), vocab_size_), std::move(quotes),
                      {*trie_, std::move(exits)}});
-}
-
-namespace {
-
-bool in_ranges(const OtherChars& ranges, uint32_t cp) {
-  const auto it = std::upper_bound(ranges.begin(), ranges.end(), cp, [](uint32_t c, const auto& r) { return c < r.first; });
-  return it != ranges.begin() && cp <= std::prev(it)->second;
-}
-
-}  // namespace
-
-std::unique_ptr<ClassBase> BaseStore::make_run(TrieNode node, const CharSet129& set, const OtherChars& others) const {
-  struct At {
-    TrieNode node;
-    Sub sub;
-    uint32_t chars;
-  };
-  std::vector<CountedTokens::Entry> stay;
-  std::vector<std::vector<TrieNode>> nodes{{node}};
-  std::array<std::vector<ClassBase::Exit>, 256> exits;
-  std::vector<ClassBase::Cut> cuts;
-  std::vector<ClassBase::Other> outside;
-  std::vector<At> stack{{node, 0, 0}};
-  const bool some = !set.other && !others.empty();
-  const auto holds = [&](uint8_t b) {
-    return b >= 0x80 ? set.other || some : ((b < 64 ? set.lo >> b : set.hi >> (b - 64)) & 1u) != 0;
-  };
-  const auto visit = [&](const At& at, TrieNode c) {
-    const uint8_t b = trie_->byte(c);
-    if (at.sub == 0 && !holds(b)) {
-      exits[b].push_back({c, at.chars});
-      return;
-    }
-    const Decoded d = b < 0x80 && at.sub == 0 ? Decoded{Decoded::Char, b} : decode_utf8(at.sub, b);
-    if (d.kind == Decoded::Dead) return;
-    const uint32_t before = at.chars - (at.sub == 0 ? 0 : 1), chars = before + 1;
-    if (d.kind == Decoded::Char && some && b >= 0x80 && !in_ranges(others, d.value)) {
-      outside.push_back({c, d.value, before});
-      return;
-    }
-    for (TokenId t : trie_->tokens(c)) {
-      if (d.kind == Decoded::Partial && some) cuts.push_back({t, d.value, before});
-      else stay.push_back({chars, t});
-    }
-    if (d.kind == Decoded::Char) {
-      if (nodes.size() <= chars) nodes.resize(chars + 1);
-      nodes[chars].push_back(c);
-    }
-    if (trie_->child_count(c)) stack.push_back({c, d.kind == Decoded::Partial ? d.value : 0, chars});
-  };
-  while (!stack.empty()) {
-    const At at = stack.back();
-    stack.pop_back();
-    for (TrieNode c = trie_->first_child(at.node), e = c + trie_->child_count(at.node); c < e; ++c) visit(at, c);
-  }
-  return std::unique_ptr<ClassBase>(new ClassBase{
-      {stay, vocab_size_}, std::move(nodes), std::move(exits), std::move(cuts), std::move(outside)});
 }
 
 std::unique_ptr<SpaceBase> BaseStore::make_space(int policy, uint32_t state) const {

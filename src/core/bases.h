@@ -10,8 +10,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base_cache.h"
 #include "bitset.h"
 #include "char_decoder.h"
+#include "class_base.h"
 #include "exit_trie.h"
 #include "intern.h"
 #include "regex_dfa.h"
@@ -60,30 +62,6 @@ struct StringBase {
   ExitTrie exits;             // behind the closing quote
 };
 
-// Runs of characters of one set S from a node. `chars` counts the characters begun. Where S has some of the characters
-// beyond ASCII but not all, tokens that end inside one of them, and the others, are listed for a test of their own.
-struct ClassBase {
-  struct Exit {
-    TrieNode child;  // reached by a byte that begins no character of S
-    uint32_t chars;
-  };
-  struct Cut {
-    TokenId token;
-    Sub sub;
-    uint32_t chars;  // before the cut one
-  };
-  struct Other {
-    TrieNode node;  // behind a character that is not in S
-    uint32_t code_point;
-    uint32_t chars;  // before it
-  };
-  CountedTokens stay;
-  std::vector<std::vector<TrieNode>> nodes;   // by number of characters: where a character of S has just ended
-  std::array<std::vector<Exit>, 256> exits;   // by byte
-  std::vector<Cut> cuts;
-  std::vector<Other> others;
-};
-
 // White space between JSON tokens, from the root, in some state of the policy's automaton.
 struct SpaceBase {
   TokenSet stay;
@@ -99,12 +77,14 @@ class RegexBase {
   std::vector<const TokenSet*> shared;  // likewise, sets of other bases
   TokenSet close;  // JSON: ending with the closing quote
   ExitTrie& exits(const TokenTrie& trie) const;  // JSON: behind the quote; raw: behind each accepting end
+  size_t bytes_used() const;  // about; what is behind its exits is estimated
 
  private:
   friend class RegexBaseBuilder;
-  struct Run {  // accepting ends at the nodes of a class base, by character count
-    const ClassBase* base;
-    std::vector<uint32_t> chars;
+  struct Run {  // accepting ends at the nodes of a class base, by character count; the last one stands for all beyond
+    std::shared_ptr<const ClassBase> base;
+    std::vector<bool> accepts;
+    bool goes_on;
   };
   mutable std::vector<ExitTrie::Member> members_;
   mutable std::vector<Run> runs_;
@@ -115,41 +95,54 @@ class RegexBase {
 class BaseStore;
 
 // The bases of one automaton over one vocabulary.
-class RegexBases {
+class RegexBases final : BaseCache::Part {
  public:
   RegexBases(RegexDfa& dfa, Transport transport) : dfa_(&dfa), transport_(transport) {}
-  const RegexBase& get(BaseStore& store, TrieNode node, DfaState state);
+  ~RegexBases() {
+    if (cache_) cache_->leave(this);
+  }
+  std::shared_ptr<const RegexBase> get(BaseStore& store, TrieNode node, DfaState state);
 
  private:
+  void drop() override;
+
   RegexDfa* dfa_;
   Transport transport_;
+  std::once_flag joined_;
+  std::shared_ptr<BaseCache> cache_;
   std::shared_mutex mutex_;
-  std::unordered_map<uint64_t, std::unique_ptr<RegexBase>> bases_;
+  std::unordered_map<uint64_t, std::shared_ptr<const RegexBase>> bases_;
 };
 
 // Everything per vocabulary; thread-safe.
-class BaseStore {
+class BaseStore final : BaseCache::Part {
  public:
-  BaseStore(const TokenTrie& trie, size_t vocab_size) : trie_(&trie), vocab_size_(vocab_size) {}
+  BaseStore(const TokenTrie& trie, size_t vocab_size) : trie_(&trie), vocab_size_(vocab_size) { cache_->join(this); }
+  ~BaseStore() { cache_->leave(this); }
   const TokenTrie& trie() const { return *trie_; }
   size_t vocab_size() const { return vocab_size_; }
+  // Once the trie is there.
+  void prepare();
+  const std::shared_ptr<BaseCache>& cache() const { return cache_; }
 
   StringBase& string(TrieNode node, Sub sub, bool any_escapes);
-  const ClassBase& run(TrieNode node, const CharSet129& set, const OtherChars& others = {});
+  std::shared_ptr<const ClassBase> run(TrieNode node, const CharSet129& set, const OtherChars& others = {});
   SpaceBase& space(int policy, uint32_t state);
 
  private:
+  void drop() override;
   template <class Key, class Base, class Make>
   Base& lookup(std::map<Key, std::unique_ptr<Base>>& bases, const Key& key, Make make);
   std::unique_ptr<StringBase> make_string(TrieNode node, Sub sub, bool any_escapes) const;
-  std::unique_ptr<ClassBase> make_run(TrieNode node, const CharSet129& set, const OtherChars& others) const;
   std::unique_ptr<SpaceBase> make_space(int policy, uint32_t state) const;
 
   const TokenTrie* trie_;
   size_t vocab_size_;
+  TrieMarks marks_;
+  std::shared_ptr<BaseCache> cache_ = std::make_shared<BaseCache>();
   std::shared_mutex mutex_;
   std::map<std::tuple<TrieNode, Sub, bool>, std::unique_ptr<StringBase>> strings_;
-  std::map<std::tuple<TrieNode, uint64_t, uint64_t, bool, OtherChars>, std::unique_ptr<ClassBase>> runs_;
+  std::map<std::tuple<TrieNode, uint64_t, uint64_t, bool, OtherChars>, std::shared_ptr<const ClassBase>> runs_;
   std::map<std::tuple<int, uint32_t>, std::unique_ptr<SpaceBase>> spaces_;
 };
 

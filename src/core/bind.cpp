@@ -433,6 +433,16 @@ void define(PyProgram& p, int64_t node, std::unique_ptr<Machine> machine, mw::St
 
 void bind_vocab(nb::module_& m) {
   nb::class_<mw::Vocab>(m, "Vocab")
+      .def_prop_ro("stats", [](mw::Vocab& v) {
+        const mw::BaseCache& cache = *v.bases().cache();
+        nb::dict out;
+        out["bases_built"] = cache.built();
+        out["base_bytes"] = cache.bytes();
+        out["base_evictions"] = cache.evictions();
+        return out;
+      }, "Counters over all constraints, by name.")
+      .def("limit_bases", [](mw::Vocab& v, size_t bytes) { v.bases().cache()->set_limit(bytes); }, "bytes"_a,
+           "Bytes that bases of character classes and patterns may take before they are dropped.")
       .def("__init__", [](mw::Vocab* self, nb::bytes blob, nb::handle offsets, nb::handle kinds, std::vector<int64_t> eos) {
         const Buffer at(offsets, 4, false), kind(kinds, 1, false);
         const auto o = at.as<const uint32_t>();
@@ -475,6 +485,20 @@ void bind_program(nb::module_& m) {
       }, "vocab"_a, "whitespace"_a, "lower"_a.none())
       .def("new_node", [](PyProgram& p) { return p.program->new_node(); })
       .def_prop_ro("node_count", [](PyProgram& p) { return p.program->node_count(); })
+      .def_prop_ro("stats", [](PyProgram& p) {
+        const mw::Counters& c = p.program->counters();
+        nb::dict out;
+        out["nodes"] = p.program->node_count();
+        out["masks"] = c.masks.load();
+        out["memo_hits"] = c.memo_hits.load();
+        out["live_nodes"] = c.live_nodes.load();
+        out["dead_probes"] = c.dead_probes.load();
+        out["configurations"] = c.configurations.load();
+        out["memo_evictions"] = c.memo_evictions.load();
+        return out;
+      }, "Counters over all matchers, by name.")
+      .def("limit_memo", [](PyProgram& p, size_t bytes) { p.program->set_memo_limit(bytes); }, "bytes"_a,
+           "Bytes that the masks remembered in one request may take before they are dropped.")
       .def("define_choice", [](PyProgram& p, int64_t node, nb::list texts) {
         define(p, node, std::make_unique<mw::ChoiceMachine>(mw::restrict_texts(texts_of(texts), p.program->vocab(), mw::Transport::Raw), p.program->vocab()), mw::ChoiceMachine::start());
       })

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace mw {
@@ -35,6 +36,7 @@ class TokenSet {
   }
   bool empty() const { return size_ == 0; }
   size_t size() const { return size_; }
+  size_t bytes_used() const { return words_.capacity() * sizeof(uint32_t) + list_.capacity() * sizeof(TokenId); }
   bool dense() const { return !words_.empty(); }
   const Words& words() const { return words_; }
   const std::vector<TokenId>& list() const { return list_; }
@@ -43,6 +45,30 @@ class TokenSet {
   Words words_;
   std::vector<TokenId> list_;
   size_t size_ = 0;
+};
+
+// Collects tokens, each once, into a set.
+class TokenCollector {
+ public:
+  explicit TokenCollector(size_t vocab_size) : vocab_size_(vocab_size) {}
+  void add(std::span<const TokenId> tokens) {
+    for (TokenId t : tokens) {
+      if (!words_.empty()) set_bit(words_.data(), t);
+      else list_.push_back(t);
+    }
+    if (words_.empty() && list_.size() > 64 && list_.size() * 256 > vocab_size_) widen();
+  }
+  TokenSet finish() { return words_.empty() ? TokenSet(std::move(list_), vocab_size_) : TokenSet(std::move(words_)); }
+
+ private:
+  void widen() {
+    words_.assign(words_for(vocab_size_), 0);
+    for (TokenId t : list_) set_bit(words_.data(), t);
+    list_ = {};
+  }
+  size_t vocab_size_;
+  std::vector<TokenId> list_;
+  Words words_;
 };
 
 }  // namespace mw

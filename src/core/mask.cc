@@ -18,7 +18,7 @@ size_t MaskRecord::bytes_used() const {
   const auto of = [](const MaskPart& p) {
     return sizeof(MaskPart) + p.dense.size() * sizeof(void*) + (p.add.size() + p.remove.size()) * sizeof(TokenId);
   };
-  size_t n = of(plain) + doubts.size() * sizeof(TokenId);
+  size_t n = sizeof(MaskRecord) + of(plain) + doubts.size() * sizeof(TokenId) + kept.size() * sizeof(kept[0]);
   for (const MaskPart& p : repaired) n += of(p);
   return n;
 }
@@ -116,6 +116,7 @@ int Walker::open_part(std::vector<TokenId> removed) {
 }
 
 void Walker::run(ConfigId id) {
+  const auto configs = static_cast<ConfigId>(request_.config_count());
   const Config& config = request_.config(id);
   for (const Item& item : config.items) walk(TokenTrie::kRoot, item);
   walk_later();
@@ -127,6 +128,15 @@ void Walker::run(ConfigId id) {
     settle_doubts(id);
   }
   if (costs_ && !dropped_) out_.max_cost = max_cost_;
+  count(configs);
+}
+
+void Walker::count(ConfigId configs_before) {
+  Counters& counters = request_.program().counters();
+  Counters::add(counters.masks, 1);
+  Counters::add(counters.live_nodes, live_nodes_);
+  Counters::add(counters.dead_probes, dead_probes_);
+  Counters::add(counters.configurations, request_.config_count() - configs_before);
 }
 
 void Walker::walk_later() {
@@ -153,7 +163,11 @@ void Walker::walk(TrieNode node, const Item& item) {
   const int n = m.candidates(request_, item.state, bytes);
   const auto step = [&](TrieNode c, uint8_t b) {
     const State s = m.next(request_, item.state, b);
-    if (s == kDead) return;
+    if (s == kDead) {
+      ++dead_probes_;
+      return;
+    }
+    ++live_nodes_;
     if (request_.take_doubt()) trie_.collect(c, doubts_);
     else reach(c, {s, item.machine, item.rest});
   };
@@ -233,7 +247,11 @@ void Walker::follow_exit(const Exit& exit, ExitTrie::Node& node, const Item& ite
 
 void Walker::step_exit(const Exit& exit, ExitTrie::Node& child, const Item& item, uint8_t b) {
   const State s = request_.machine(item.machine).next(request_, item.state, b);
-  if (s == kDead) return;
+  if (s == kDead) {
+    ++dead_probes_;
+    return;
+  }
+  ++live_nodes_;
   if (request_.take_doubt()) doubt_exit(exit, child);
   else reach_exit(exit, child, {s, item.machine, item.rest});
 }

@@ -1,6 +1,7 @@
 // Masks: the set of tokens allowed in a configuration, found by walking the vocabulary's trie inside the machines.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct MaskPart {
 struct MaskRecord {
   MaskPart plain;                  // without removals
   std::vector<MaskPart> repaired;  // with
+  std::vector<std::shared_ptr<const void>> kept;  // bases that the sets belong to
   std::vector<TokenId> doubts;     // where items must differ: tokens of which it depends on the position (uniqueness.h)
   uint32_t max_cost = kNoCost;     // the largest closing cost after any of its tokens, where costs were asked for
   size_t bytes_used() const;
@@ -47,6 +49,13 @@ class Walker {
   bool admits(uint32_t cost);
   // The same for a bound on the costs of a whole set; not fitting is no loss, the caller then goes token by token.
   bool fits(uint32_t bound);
+  // A base that may be dropped elsewhere stays as long as the mask.
+  template <class Base>
+  const Base& keep(std::shared_ptr<const Base> base) {
+    const Base& kept = *base;
+    out_.kept.push_back(std::move(base));
+    return kept;
+  }
   void note_dropped() { dropped_ = true; }
   void add(const TokenSet& set);
   void add(std::span<const TokenId> tokens);
@@ -99,6 +108,7 @@ class Walker {
   bool opens_item(const Item& item) const;
   bool is_doubtful(const Item& item) const;
   void settle_doubts(ConfigId config);
+  void count(ConfigId configs_before);
   MaskPart& part() { return part_ < 0 ? out_.plain : out_.repaired[static_cast<size_t>(part_)]; }
 
   Request& request_;
@@ -111,6 +121,7 @@ class Walker {
   uint32_t limit_;
   bool dropped_ = false;
   uint32_t max_cost_ = 0;
+  uint64_t live_nodes_ = 0, dead_probes_ = 0;  // see Counters
   std::vector<TokenId> doubts_;  // tokens to be tried one by one
   int depth_ = 0;
   std::vector<Later> later_;

@@ -93,9 +93,10 @@ Matcher::Verdict Matcher::record(MaskRecord const*& out, uint32_t limit, MaskRec
   Request& r = request();
   const ConfigId id = config();
   const bool costs = limit < kNoCost;
-  const auto hit = r.masks().find(id);
-  if (hit != r.masks().end() && (!costs || hit->second->max_cost <= limit)) {
-    out = hit->second.get();
+  const MaskRecord* known = r.known_mask(id);
+  if (known != nullptr && (!costs || known->max_cost <= limit)) {
+    Counters::add(r.program().counters().memo_hits, 1);
+    out = known;
     return Verdict::Yes;
   }
   r.needs().clear();
@@ -109,9 +110,7 @@ Matcher::Verdict Matcher::record(MaskRecord const*& out, uint32_t limit, MaskRec
     out = &scratch;
     return Verdict::Yes;
   }
-  auto& slot = r.masks()[id];
-  slot = std::move(made);
-  out = slot.get();
+  out = &r.keep_mask(id, std::move(made));
   return Verdict::Yes;
 }
 
@@ -132,7 +131,7 @@ Matcher::Verdict Matcher::write(const MaskRecord& record, uint32_t limit, std::s
 }
 
 bool Matcher::knows_mask() const {
-  if (config() == Request::kNoConfig || !request().masks().contains(config())) return false;
+  if (config() == Request::kNoConfig || request().known_mask(config()) == nullptr) return false;
   Uniqueness* unique = request().uniqueness();
   return !unique || unique->knows_repair({config(), step().recording});
 }

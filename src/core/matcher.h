@@ -13,9 +13,10 @@ namespace mw {
 
 // What forks share. History is a tree of steps; a matcher is a leaf.
 struct Session {
-  explicit Session(std::shared_ptr<Program> program) : request(std::move(program)) {
+  explicit Session(std::shared_ptr<Program> program) : owned(Request::for_matchers(std::move(program))), request(*owned) {
     steps.push_back({0, Request::kNoConfig, 0, false, 0});
   }
+  ~Session() { Request::let_go(std::move(owned)); }
   struct Step {
     uint32_t parent;
     ConfigId config;
@@ -24,7 +25,8 @@ struct Session {
     uint32_t recording;  // uniqueness.h; 0: nothing is recorded
   };
   std::mutex mutex;
-  Request request;
+  std::unique_ptr<Request> owned;
+  Request& request;
   std::vector<Step> steps;  // steps[0]: nothing read; its configuration is found on first use
 };
 

@@ -13,7 +13,9 @@
 #include "automaton.h"
 #include "bases.h"
 #include "control.h"
+#include "counters.h"
 #include "machines/machine.h"
+#include "request_pool.h"
 #include "stable_vector.h"
 #include "vocab.h"
 #include "white_space.h"
@@ -71,6 +73,12 @@ class Program {
     return vocab_->is_byte_complete() || spells_freely_.load(std::memory_order_acquire);
   }
 
+  RequestPool& idle_requests() { return idle_requests_; }
+  Counters& counters() { return counters_; }
+  // Bytes that a request's memo of masks may take before it is emptied.
+  void set_memo_limit(size_t bytes) { memo_limit_.store(bytes, std::memory_order_relaxed); }
+  size_t memo_limit() const { return memo_limit_.load(std::memory_order_relaxed); }
+
   bool merges() const { return merges_.load(std::memory_order_relaxed); }  // some machine does
   const Machine& machine(MachineId id) const { return *machines_[id]; }
   // The starts of a node, unions flattened. False: some node is not defined yet; it is added to `needs`.
@@ -103,6 +111,9 @@ class Program {
   Whitespace whitespace_;
   std::atomic<bool> merges_{false}, json_{false}, unique_{false}, spelling_settled_{false}, spells_freely_{false};
   Control no_control_;  // stands for what was defined as something else
+  Counters counters_;
+  RequestPool idle_requests_;
+  std::atomic<size_t> memo_limit_{size_t{32} << 20};
   StableVector<Node> nodes_;
   StableVector<std::unique_ptr<Machine>> machines_;
   std::mutex cost_mutex_;

@@ -2,6 +2,8 @@
 // or counts over one set S of characters, the tokens in S* come from the class base of S, and only the exits are walked
 // (specs: prototype, design point 8 c and d).
 #include <algorithm>
+#include <array>
+#include <bitset>
 #include <unordered_map>
 
 #include "bases.h"
@@ -102,6 +104,11 @@ class RegexBaseBuilder {
 
   // Reads one byte into trie node c.
   void step(TrieNode c, uint8_t b, Sub sub, DfaState state) {
+    if (sub == 0 && b >= 0x20 && b < 0x80 && b != '"' && b != '\\') {  // itself, in either transport
+      const DfaState next = dfa_.next(state, b);
+      if (next != 0) reach(c, 0, next);
+      return;
+    }
     const Decoded d = json_ ? decode_json(sub, b, any_escapes_) : decode_utf8(sub, b);
     if (d.kind == Decoded::Dead) return;
     if (d.kind == Decoded::Quote) {
@@ -133,80 +140,94 @@ class RegexBaseBuilder {
     const Chain& widest = dfa_.widest(state);
     const RunSet set{json_ ? without_json_syntax(widest.set) : widest.set, widest.others};
     if (set.size() < kChainMinSet) return false;
-    const ClassBase& base = store_.run(node, set.set, set.others);
-    // Depth in trie nodes, not in tokens: a run may be no token itself, yet lead to one.
-    const uint32_t deepest = std::max(base.stay.max_chars(), static_cast<uint32_t>(base.nodes.size() - 1));
-    const std::vector<DfaState> states = follow(state, set, deepest);
-    const auto last = static_cast<uint32_t>(states.size() - 1);
-    if (last == 0) return false;
-    add(base.stay.up_to(last));
+    const std::shared_ptr<const ClassBase> run = store_.run(node, set.set, set.others);
+    const ClassBase& base = *run;
+    const Trail states = follow(state, set, base);
+    if (states.last() == 0) return false;
+    add(states.loops ? base.stay() : base.stay_up_to(states.last()));
     leave(base, set, states);
-    if (last < deepest) go_on_from(base, set, states[last], last);
-    if (!json_) accept_run(base, states, node);
+    if (!states.loops) go_on_from(base, set, states);
+    if (!json_) accept_run(run, states);
     return true;
   }
 
   // States after 0, 1, 2, ... characters of S, as long as all of S leads to one live state.
-  std::vector<DfaState> follow(DfaState state, const RunSet& set, uint32_t most) {
-    std::vector<DfaState> states{state};
-    while (states.size() <= most) {
-      const Chain& chain = dfa_.widest(states.back());
+  struct Trail {
+    std::vector<DfaState> at;
+    bool loops = false;  // the last one leads to itself, so it stands for all that follow
+    uint32_t last() const { return static_cast<uint32_t>(at.size() - 1); }
+    bool reaches(uint32_t k) const { return loops || k <= last(); }
+    DfaState after(uint32_t k) const { return at[std::min(k, last())]; }
+  };
+  Trail follow(DfaState state, const RunSet& set, const ClassBase& base) {
+    constexpr size_t kUnbounded = 4;  // so many states are followed without asking how long runs get
+    Trail states{{state}};
+    while (states.at.size() <= kUnbounded || states.at.size() <= base.deepest()) {
+      const Chain& chain = dfa_.widest(states.at.back());
       if (chain.next == 0 || !set.within(chain)) break;
-      states.push_back(chain.next);
-      if (chain.next == states[states.size() - 2]) states.resize(most + 1, chain.next);
+      states.loops = chain.next == states.at.back();
+      if (states.loops) break;
+      states.at.push_back(chain.next);
     }
+    if (states.loops && states.at.size() == 1) states.at.push_back(state);
     return states;
   }
 
-  void leave(const ClassBase& base, const RunSet& set, const std::vector<DfaState>& states) {
-    const auto last = static_cast<uint32_t>(states.size() - 1);
-    std::vector<std::array<uint64_t, 2>> live(states.size());
-    for (size_t k = 0; k < states.size(); ++k) {
-      if (k > 0 && states[k] == states[k - 1]) live[k] = live[k - 1];
-      else dfa_.live_ascii(states[k], live[k].data());
+  void leave(const ClassBase& base, const RunSet& set, const Trail& states) {
+    std::vector<std::array<uint64_t, 2>> live(states.at.size());
+    std::array<uint64_t, 2> any{};
+    bool any_other = false;
+    for (size_t k = 0; k < states.at.size(); ++k) {
+      if (k > 0 && states.at[k] == states.at[k - 1]) live[k] = live[k - 1];
+      else dfa_.live_ascii(states.at[k], live[k].data());
+      for (size_t i = 0; i < 2; ++i) any[i] |= live[k][i];
+      any_other = any_other || dfa_.any_live_in(states.at[k], 0x80, kLastCodePoint);
     }
+    const auto is_syntax = [&](unsigned b) { return json_ && (b == '"' || b == '\\'); };
+    std::bitset<256> exits;
     for (unsigned b = 0; b < 256; ++b) {
-      const auto byte = static_cast<uint8_t>(b);
-      if (base.exits[b].empty() || set.begins(byte)) continue;
-      const bool syntax = json_ && (byte == '"' || byte == '\\');
-      for (const ClassBase::Exit& exit : base.exits[b]) {
-        if (exit.chars > last) continue;
-        const bool may = syntax || byte >= 0x80 || ((live[exit.chars][byte / 64] >> (byte % 64)) & 1u) != 0;
-        if (may) step(exit.child, byte, 0, states[exit.chars]);
-      }
+      if (set.begins(static_cast<uint8_t>(b))) continue;
+      exits[b] = is_syntax(b) || (b >= 0x80 ? any_other : ((any[b / 64] >> (b % 64)) & 1u) != 0);
     }
+    base.each_exit(exits, [&](TrieNode c, uint8_t b, uint32_t k) {
+      if (!states.reaches(k)) return;
+      const size_t i = std::min(k, states.last());
+      if (is_syntax(b) || b >= 0x80 || ((live[i][b / 64] >> (b % 64)) & 1u) != 0) step(c, b, 0, states.at[i]);
+    });
     leave_beyond_ascii(base, states);
   }
 
   // Where the set has some characters beyond ASCII only: the others one by one, and the tokens cut inside any of them.
-  void leave_beyond_ascii(const ClassBase& base, const std::vector<DfaState>& states) {
-    for (const ClassBase::Other& other : base.others) {
-      if (other.chars >= states.size()) continue;
-      const DfaState next = dfa_.next(states[other.chars], other.code_point);
+  void leave_beyond_ascii(const ClassBase& base, const Trail& states) {
+    for (const ClassBase::Other& other : base.others()) {
+      if (!states.reaches(other.chars)) continue;
+      const DfaState next = dfa_.next(states.after(other.chars), other.code_point);
       if (next != 0) reach(other.node, 0, next);
     }
-    for (const ClassBase::Cut& cut : base.cuts) {
-      if (cut.chars >= states.size()) continue;
-      const auto live = [&](uint32_t lo, uint32_t hi) { return dfa_.any_live_in(states[cut.chars], lo, hi); };
+    for (const ClassBase::Cut& cut : base.cuts()) {
+      if (!states.reaches(cut.chars)) continue;
+      const auto live = [&](uint32_t lo, uint32_t hi) { return dfa_.any_live_in(states.after(cut.chars), lo, hi); };
       if (partial_is_live(cut.sub, any_escapes_, live)) stay_.push_back(cut.token);
     }
   }
 
   // The chain ended before the longest run of S: the nodes at its end go on by single characters.
-  void go_on_from(const ClassBase& base, const RunSet& set, DfaState state, uint32_t chars) {
-    if (chars >= base.nodes.size()) return;
-    for (TrieNode n : base.nodes[chars])
+  void go_on_from(const ClassBase& base, const RunSet& set, const Trail& states) {
+    const uint32_t last = states.last();
+    if (last >= base.deepest()) return;
+    base.each_end([&](TrieNode n, uint32_t k) {
+      if (k != last) return;
       for (TrieNode c = trie_.first_child(n), e = c + trie_.child_count(n); c < e; ++c)
-        if (set.begins(trie_.byte(c))) step(c, trie_.byte(c), 0, state);
+        if (set.begins(trie_.byte(c))) step(c, trie_.byte(c), 0, states.at[last]);
+    });
   }
 
-  void accept_run(const ClassBase& base, const std::vector<DfaState>& states, TrieNode node) {
-    RegexBase::Run run{&base, {}};
-    for (uint32_t k = 0; k < states.size() && k < base.nodes.size(); ++k)
-      if (dfa_.accepting(states[k]) && (k > 0 || node != start_)) run.chars.push_back(k);
-    // At k = 0 the node itself was reached by step(), which has recorded it.
-    if (!run.chars.empty() && run.chars.front() == 0) run.chars.erase(run.chars.begin());
-    if (!run.chars.empty()) out_->runs_.push_back(std::move(run));
+  // The node itself was reached by step(), which has recorded it.
+  void accept_run(const std::shared_ptr<const ClassBase>& base, const Trail& states) {
+    RegexBase::Run run{base, {}, states.loops};
+    for (const DfaState state : states.at) run.accepts.push_back(dfa_.accepting(state));
+    if (std::find(run.accepts.begin() + 1, run.accepts.end(), true) != run.accepts.end())
+      out_->runs_.push_back(std::move(run));
   }
 
   void add(const TokenSet& set) {
@@ -232,25 +253,42 @@ class RegexBaseBuilder {
 ExitTrie& RegexBase::exits(const TokenTrie& trie) const {
   std::call_once(once_, [&] {
     for (const Run& run : runs_)
-      for (uint32_t k : run.chars)
-        for (TrieNode n : run.base->nodes[k])
-          if (trie.child_count(n)) members_.push_back({n, 0});
+      run.base->each_end([&](TrieNode n, uint32_t k) {
+        const size_t last = run.accepts.size() - 1;
+        if ((k <= last || run.goes_on) && run.accepts[std::min<size_t>(k, last)] && trie.child_count(n))
+          members_.push_back({n, 0});
+      });
     std::sort(members_.begin(), members_.end(), [](const auto& a, const auto& b) { return a.node < b.node; });
     exits_ = std::make_unique<ExitTrie>(trie, std::move(members_));
   });
   return *exits_;
 }
 
-const RegexBase& RegexBases::get(BaseStore& store, TrieNode node, DfaState state) {
+size_t RegexBase::bytes_used() const {
+  constexpr size_t kBehindAnExit = 64;
+  return sizeof(RegexBase) + stay.bytes_used() + close.bytes_used() + members_.capacity() * kBehindAnExit;
+}
+
+std::shared_ptr<const RegexBase> RegexBases::get(BaseStore& store, TrieNode node, DfaState state) {
   const uint64_t key = (static_cast<uint64_t>(node) << 32) | state;
   {
     const std::shared_lock lock(mutex_);
     const auto it = bases_.find(key);
-    if (it != bases_.end()) return *it->second;
+    if (it != bases_.end()) return it->second;
   }
-  auto made = RegexBaseBuilder(store, *dfa_, transport_).build(node, state);
+  std::call_once(joined_, [&] {
+    cache_ = store.cache();
+    cache_->join(this);
+  });
+  std::shared_ptr<const RegexBase> made = RegexBaseBuilder(store, *dfa_, transport_).build(node, state);
+  cache_->charge(made->bytes_used());
   const std::unique_lock lock(mutex_);
-  return *bases_.try_emplace(key, std::move(made)).first->second;
+  return bases_.try_emplace(key, std::move(made)).first->second;
+}
+
+void RegexBases::drop() {
+  const std::unique_lock lock(mutex_);
+  bases_.clear();
 }
 
 }  // namespace mw

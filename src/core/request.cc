@@ -32,6 +32,24 @@ Request::Request(std::shared_ptr<Program> program, bool settling) : program_(std
 
 Request::~Request() = default;
 
+std::unique_ptr<Request> Request::for_matchers(std::shared_ptr<Program> program) {
+  std::unique_ptr<Request> request = program->idle_requests().take();
+  if (!request) return std::make_unique<Request>(std::move(program));
+  request->program_ = std::move(program);
+  return request;
+}
+
+// What items were written is remembered in no bounded way: such requests are not kept. An idle one must not hold on to its
+// program, which holds it.
+void Request::let_go(std::unique_ptr<Request> request) {
+  if (!request || request->uniqueness_ || !request->program_) return;
+  const std::shared_ptr<Program> program = std::move(request->program_);
+  request->needs_.clear();
+  request->doubt_ = false;
+  request->recording_ = 0;
+  program->idle_requests().give(std::move(request));
+}
+
 ConfigId Request::root() {
   if (root_ != kNoConfig) return root_;
   std::vector<Start> starts;
@@ -44,6 +62,21 @@ ConfigId Request::root() {
   return root_;
 }
 
+// An entry takes some 100 bytes beside the record: a node of the table, and what the allocator adds.
+const MaskRecord& Request::keep_mask(ConfigId id, std::unique_ptr<MaskRecord> mask) {
+  constexpr size_t kEntry = 100;
+  const size_t bytes = mask->bytes_used() + kEntry;
+  if (mask_bytes_ + bytes > program_->memo_limit() && !masks_.empty()) {
+    masks_.clear();
+    mask_bytes_ = 0;
+    Counters::add(program_->counters().memo_evictions, 1);
+  }
+  mask_bytes_ += bytes;
+  auto& slot = masks_[id];
+  slot = std::move(mask);
+  return *slot;
+}
+
 // Sorted, each once; those that are one together are merged.
 void Request::settle(std::vector<Item>& items) {
   normalise(items);
@@ -53,7 +86,7 @@ void Request::settle(std::vector<Item>& items) {
   normalise(items);
 }
 
-ConfigId Request::intern(std::vector<Item> items, bool accepting) {
+ConfigId Request::intern(std::vector<Item>&& items, bool accepting) {
   settle(items);
   const uint64_t h = hash_items(items, accepting ? 7 : 6);
   const uint32_t found = config_index_.find(
@@ -167,15 +200,20 @@ void Request::step(std::span<const Item> from, uint8_t b, std::vector<Item>& to,
 }
 
 ConfigId Request::advance(ConfigId from, std::string_view bytes) {
-  std::vector<Item> items = config(from).items, next;
-  bool accepting = config(from).accepting;
+  // Taken out, so that an advance within this one would have others.
+  std::vector<Item> items = std::move(scratch_[0]), next = std::move(scratch_[1]);
+  items = config(from).items;
+  bool accepting = config(from).accepting, dead = false;
   for (char c : bytes) {
     step(items, static_cast<uint8_t>(c), next, accepting);
-    if (lacks_nodes()) return kNoConfig;
-    if (next.empty() && !accepting) return kNoConfig;
+    dead = lacks_nodes() || (next.empty() && !accepting);
+    if (dead) break;
     items.swap(next);
   }
-  return intern(std::move(items), accepting);
+  const ConfigId to = dead ? kNoConfig : intern(std::move(items), accepting);  // takes them only where it is new
+  scratch_[0] = std::move(items);
+  scratch_[1] = std::move(next);
+  return to;
 }
 
 }  // namespace mw

@@ -36,6 +36,9 @@ class Request {
   // settling: only asked for costs while those of its program's nodes are being settled.
   explicit Request(std::shared_ptr<Program> program, bool settling = false);
   ~Request();
+  // One that lay idle, or a new one; and back.
+  static std::unique_ptr<Request> for_matchers(std::shared_ptr<Program> program);
+  static void let_go(std::unique_ptr<Request> request);
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
@@ -49,7 +52,7 @@ class Request {
   ConfigId root();
   const Config& config(ConfigId id) const { return *configs_[id]; }
   // Interns items that are expanded already.
-  ConfigId intern(std::vector<Item> items, bool accepting);
+  ConfigId intern(std::vector<Item>&& items, bool accepting);
   // Adds the item, if it can read a byte, and all that it leads to without one.
   void expand(const Item& item, std::vector<Item>& out, bool& accepting);
   ConfigId after_pop(RestId rest, uint32_t value);
@@ -105,11 +108,17 @@ class Request {
     return memories_[id];
   }
 
-  std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>>& masks() { return masks_; }
+  // The memo of masks: nullptr where there is none. What is kept may be dropped with the next one.
+  const MaskRecord* known_mask(ConfigId id) const {
+    const auto hit = masks_.find(id);
+    return hit == masks_.end() ? nullptr : hit->second.get();
+  }
+  const MaskRecord& keep_mask(ConfigId id, std::unique_ptr<MaskRecord> mask);
   std::vector<int8_t>& liveness() { return liveness_; }  // by configuration; see spelling.h
   SpellingSearch& spelling(bool costs);
   size_t config_count() const { return configs_.size(); }
-  size_t bytes_used() const { return bytes_used_; }
+  // About: configurations, frames, masks and what belongs to them.
+  size_t bytes_used() const { return 2 * bytes_used_ + mask_bytes_; }
 
  private:
   struct RestNotes {
@@ -147,9 +156,11 @@ class Request {
     }
   };
   std::unordered_map<PushKey, ConfigId, HashPush> after_push_;
+  std::vector<Item> scratch_[2];  // of advance
   std::vector<NodeId> needs_;
   std::vector<std::unique_ptr<MachineMemory>> memories_;
   std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>> masks_;
+  size_t mask_bytes_ = 0;
   std::vector<int8_t> liveness_;
   std::shared_ptr<SpellingSearch> spelling_[2];  // shared: its type is complete in spelling.cc alone
   std::unique_ptr<Uniqueness> uniqueness_;

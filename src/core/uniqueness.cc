@@ -128,7 +128,7 @@ bool Uniqueness::visit_byte(const Visit& at, uint8_t b, std::vector<Visit>& queu
   if (request_.lacks_nodes() || to.accepting) return true;
   if (to.items.empty()) return false;
   if (std::any_of(to.items.begin(), to.items.end(), [&](const Item& i) { return !concerns(i) || is_free_at(i, to.recording, true, nullptr); })) return true;
-  const ConfigId config = request_.intern(to.items, false);
+  const ConfigId config = request_.intern(std::vector<Item>(to.items), false);
   const uint32_t zeros = b == '0' && config == at.config ? at.zeros + 1 : 0;
   if (zeros > forbidden_ + 1) return false;
   if (visited_.try_emplace(key({config, to.recording}), uint8_t{1}).second) queue.push_back({config, to.recording, zeros});

@@ -27,6 +27,7 @@ Vocab::Vocab(std::vector<std::string> tokens, std::vector<uint8_t> kinds, std::v
     }
   trie_.build(views, ids);
   look_at_bytes();
+  bases_.prepare();
 }
 
 void Vocab::look_at_bytes() {

@@ -23,6 +23,8 @@ from maskwright.vocabulary import Vocabulary
 __all__ = ["CompiledGrammar", "cached", "compile"]
 
 _CACHE_SIZE = 512
+_CACHE_TEXT = 16_000_000  # characters of the constraints' descriptions
+_LIMITS = CompileLimits()
 
 
 class CompiledGrammar:
@@ -77,8 +79,18 @@ class CompiledGrammar:
 
     @property
     def stats(self) -> dict[str, int]:
-        """Counters: `nodes` handed out so far (lowered or about to be)."""
-        return {"nodes": self._program.node_count}
+        """Counters that predict how long masks take, over all matchers of this object since it was compiled.
+
+        `nodes`: parts of the constraint handed out so far (lowered or about to be); `masks`: walked, not found in a
+        request's memo; `memo_hits`: found there; `live_nodes`: nodes of the vocabulary's trie that walks reached one
+        by one; `dead_probes`: bytes that they tried in vain; `configurations`: new ones that they came upon;
+        `memo_evictions`: times that a request's memo grew over 32 MB and was emptied.
+
+        Of the vocabulary, shared by all that is compiled for it: `bases_built`, tables of what character classes and
+        patterns allow; `base_bytes`, what those kept take, about; `base_evictions`, times that they came to more than
+        `Vocabulary.limit_cache` allows and those not in use were dropped.
+        """
+        return {**self._program.stats, **self.vocabulary.core.stats}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file that `load` makes the same object from, whole or not at all.
@@ -144,6 +156,7 @@ class _Cache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._entries: OrderedDict[tuple[object, ...], CompiledGrammar] = OrderedDict()
+        self._text = 0
 
     def get(self, key: tuple[object, ...]) -> CompiledGrammar | None:
         with self._lock:
@@ -156,8 +169,10 @@ class _Cache:
         with self._lock:
             kept = self._entries.setdefault(key, compiled)
             self._entries.move_to_end(key)
-            while len(self._entries) > _CACHE_SIZE:
-                self._entries.popitem(last=False)
+            if kept is compiled:
+                self._text += _length(key)
+            while len(self._entries) > 1 and (len(self._entries) > _CACHE_SIZE or self._text > _CACHE_TEXT):
+                self._text -= _length(self._entries.popitem(last=False)[0])
             return kept
 
     def renew_lock(self) -> None:
@@ -191,35 +206,41 @@ def compile(
         UnsatisfiableError: no text, or no sequence of the vocabulary's tokens, is valid.
         LimitError: the scan exceeded `limits`, or was cancelled.
     """
-    limits = limits or CompileLimits()
-    found = cached(constraint, vocabulary, limits, banned_ids)
+    limits = limits or _LIMITS
+    key = _checked_key(constraint, vocabulary, limits, banned_ids)
+    found = _cache.get(key)
     if found is not None:
         return found
     plan = constraint.plan(limits, cancel)
     compiled = CompiledGrammar(constraint, vocabulary, plan, limits, _banned(banned_ids))
     _require_tokens(compiled)
-    return _cache.put(_key(constraint, vocabulary, limits, banned_ids), compiled)
+    return _cache.put(key, compiled)
 
 
 def cached(
     constraint: Constraint, vocabulary: Vocabulary, limits: CompileLimits, banned_ids: Sequence[int] = ()
 ) -> CompiledGrammar | None:
     """What `compile` would find in its cache."""
+    return _cache.get(_checked_key(constraint, vocabulary, limits, banned_ids))
+
+
+def _checked_key(
+    constraint: Constraint, vocabulary: Vocabulary, limits: CompileLimits, banned_ids: Sequence[int]
+) -> tuple[object, ...]:
     if not isinstance(constraint, Constraint):
         raise TypeError(f"a constraint is a Regex, Choice, JsonSchema, ..., not {type(constraint).__name__}")
     if not isinstance(vocabulary, Vocabulary):
         raise TypeError(f"a vocabulary is a maskwright.Vocabulary, not {type(vocabulary).__name__}")
-    return _cache.get(_key(constraint, vocabulary, limits, banned_ids))
-
-
-def _key(
-    constraint: Constraint, vocabulary: Vocabulary, limits: CompileLimits, banned_ids: Sequence[int]
-) -> tuple[object, ...]:
     return type(constraint), constraint.fingerprint(), vocabulary.fingerprint, limits, _banned(banned_ids)
 
 
+def _length(key: tuple[object, ...]) -> int:
+    """Characters of the description in a key."""
+    return len(str(key[1]))
+
+
 def _banned(ids: Sequence[int]) -> tuple[int, ...]:
-    return tuple(sorted(set(ids)))
+    return tuple(sorted(set(ids))) if ids else ()
 
 
 def _without(vocabulary: Vocabulary, banned: tuple[int, ...]) -> Vocabulary:

@@ -92,22 +92,31 @@ def apply_bitmask_(logits: torch.Tensor, bitmask: Any) -> torch.Tensor:
     Args:
         logits: float tensor of shape ``(rows, width)`` or ``(width,)``, on any device.
         bitmask: int32, shape ``(rows, words)`` or ``(words,)``: numpy or tensor; off the CPU a tensor
-            there avoids a copy.
+            there avoids a copy. Under `torch.compile` a tensor: the call is one opaque operator there.
     """
     import torch
 
     rows, width = _rows(tuple(logits.shape))
     table = bitmask if isinstance(bitmask, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(bitmask))
     table = table.reshape(rows, -1)
+    if torch.compiler.is_compiling():
+        torch.ops.maskwright.apply_bitmask(logits, table)
+        return logits
+    _apply(logits, table, rows, width)
+    return logits
+
+
+def _apply(logits: torch.Tensor, table: torch.Tensor, rows: int, width: int) -> None:
+    import torch
+
     if logits.device.type == "cpu" and table.device.type == "cpu" and (width == 0 or logits.stride(-1) == 1):
         _apply_on_cpu(logits, table, rows, width)
-        return logits
+        return
     table = table.to(logits.device, non_blocking=True)
     bits = torch.arange(32, device=logits.device, dtype=table.dtype)
     denied = ((table.unsqueeze(-1) >> bits) & 1).eq(0).reshape(rows, -1)[:, :width].reshape(*logits.shape[:-1], -1)
     logits[..., : denied.shape[-1]].masked_fill_(denied, float("-inf"))
     logits[..., denied.shape[-1] :] = float("-inf")
-    return logits
 
 
 def _apply_on_cpu(logits: torch.Tensor, table: torch.Tensor, rows: int, width: int) -> None:
@@ -125,3 +134,21 @@ def _apply_on_cpu(logits: torch.Tensor, table: torch.Tensor, rows: int, width: i
     stride = logits.stride(0) if logits.dim() == 2 else width
     mask = table.contiguous().numpy().view(np.uint32)
     _core.apply_rows(logits.data_ptr(), rows, width, stride, size, mask, infinity)
+
+
+def _register_operator() -> None:
+    """Makes the call an operator of torch, `maskwright::apply_bitmask`, for traced code."""
+    import torch
+
+    def apply_bitmask(logits: torch.Tensor, bitmask: torch.Tensor) -> None:
+        rows, width = _rows(tuple(logits.shape))
+        _apply(logits, bitmask, rows, width)
+
+    annotations = {"logits": torch.Tensor, "bitmask": torch.Tensor, "return": None}
+    apply_bitmask.__annotations__ = annotations  # they are strings in this file, which torch cannot read
+    made = torch.library.custom_op("maskwright::apply_bitmask", apply_bitmask, mutates_args=("logits",))
+    made.register_fake(lambda logits, bitmask: None)
+
+
+if "torch" in sys.modules:  # whoever traces has imported it; nobody else should have to
+    _register_operator()

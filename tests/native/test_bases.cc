@@ -181,16 +181,26 @@ void check_run(mw::Vocab& vocab, TrieNode node, const mw::CharSet129& set) {
     }
     stay.emplace(t, chars);
   });
-  const mw::ClassBase& base = vocab.bases().run(node, set);
-  CHECK(counted(base.stay) == stay, "run at %u", node);
-  std::set<std::tuple<TrieNode, uint32_t>> found, left;
-  for (uint32_t k = 0; k < base.nodes.size(); ++k)
-    for (const TrieNode n : base.nodes[k]) found.emplace(n, k);
+  const std::shared_ptr<const mw::ClassBase> base = vocab.bases().run(node, set);
+  for (uint32_t most = 0; most <= base->deepest() + 1; ++most) {
+    std::multiset<TokenId> within;
+    for (const auto& [token, k] : stay)
+      if (k <= most) within.insert(token);
+    CHECK(ids_of(base->stay_up_to(most), vocab.size()) == within, "run at %u, up to %u", node, most);
+  }
+  std::set<std::tuple<TrieNode, uint32_t>> found{{node, 0}}, left;
+  base->each_end([&](TrieNode n, uint32_t k) { found.emplace(n, k); });
+  std::bitset<256> bytes;  // all at once, and one by one: that is done in two ways
+  for (unsigned b = 0; b < 256; ++b) bytes[b] = !in_class(set, static_cast<uint8_t>(b));
+  base->each_exit(bytes, [&](TrieNode c, uint8_t b, uint32_t k) {
+    CHECK(trie.byte(c) == b && bytes[b], "exit by another byte");
+    left.emplace(c, k);
+  });
   for (unsigned b = 0; b < 256; ++b)
-    for (const auto& e : base.exits[b]) {
-      CHECK(trie.byte(e.child) == b, "exit by another byte");
-      left.emplace(e.child, e.chars);
-    }
+    if (bytes[b])
+      base->each_exit(std::bitset<256>().set(b), [&](TrieNode c, uint8_t, uint32_t k) {
+        CHECK(left.contains({c, k}), "exit by byte %u alone", b);
+      });
   CHECK(found == between && left == exits, "ends of a run at %u", node);
 }
 
@@ -264,7 +274,8 @@ void check_regex(mw::Vocab& vocab, mw::Automaton& automaton, Transport transport
     }
     stay.insert(t);
   });
-  const mw::RegexBase& base = automaton.bases(vocab, transport).get(vocab.bases(), node, state);
+  const std::shared_ptr<const mw::RegexBase> held = automaton.bases(vocab, transport).get(vocab.bases(), node, state);
+  const mw::RegexBase& base = *held;
   std::set<TokenId> found = distinct(ids_of(base.stay, vocab.size()));
   for (const mw::TokenSet* set : base.shared) found.merge(distinct(ids_of(*set, vocab.size())));
   CHECK(found == stay, "inside the regex at node %u, state %u: %zu tokens, not %zu", node, state, found.size(), stay.size());

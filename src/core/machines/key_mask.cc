@@ -110,7 +110,7 @@ void KeyMachine::add_base(Walker& w, TrieNode node, const Item& item, const KeyC
     w.follow_exits(base.exits, {}, over);
     return;
   }
-  const RegexBase& base = bases_.get(w.vocab().bases(), node, at.dfa);
+  const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, at.dfa));
   w.add(base.stay);
   for (const TokenSet* set : base.shared) w.add(*set);
   w.add(base.close);

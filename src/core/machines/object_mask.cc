@@ -1,7 +1,7 @@
 // Masks inside a key where other keys are allowed: the base of the string body stands for all texts, and the few tokens
 // that complete a name (or repeat a key) are repaired (specs: prototype, design point 6).
 #include <algorithm>
-#include <array>
+#include <bitset>
 
 #include "../mask.h"
 #include "../request.h"
@@ -19,8 +19,8 @@ class ObjectMachine::EndFinder {
   void run(TrieNode node, State s) {
     Records& k = r_.records();
     const std::string text = k.text(object_.text_of(r_, s));
-    typed_ = k.sorted_others(k.object(key_record(k, s)).others);
-    Range range{0, typed_.size(), 0};
+    typed_ = &k.sorted_others(k.object(key_record(k, s)).others);
+    Range range{0, typed_->size(), 0};
     for (char c : text) range = narrow(range, static_cast<uint8_t>(c));
     stack_.push_back({node, s, range, false});
     while (!stack_.empty()) {
@@ -42,9 +42,9 @@ class ObjectMachine::EndFinder {
   };
 
   Range narrow(const Range& r, uint8_t b) const {
-    const auto at = [&](size_t i) { return static_cast<uint8_t>(typed_[i][r.depth]); };
+    const auto at = [&](size_t i) { return static_cast<uint8_t>((*typed_)[i][r.depth]); };
     size_t lo = r.lo, hi = r.hi;
-    while (lo < hi && (typed_[lo].size() <= r.depth || at(lo) < b)) ++lo;
+    while (lo < hi && ((*typed_)[lo].size() <= r.depth || at(lo) < b)) ++lo;
     size_t end = lo;
     while (end < hi && at(end) == b) ++end;
     return {lo, end, r.depth + 1};
@@ -55,25 +55,24 @@ class ObjectMachine::EndFinder {
       for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c) step(at, c);
       return;
     }
-    std::array<bool, 256> bytes{};
+    std::bitset<256> bytes;
     if (phase(at.state) == Key) {
       const TokenTrie& names = object_.trie_.trie();
       for (TrieNode c = names.first_child(cursor(at.state)), e = c + names.child_count(cursor(at.state)); c < e; ++c)
         bytes[names.byte(c)] = true;
     }
     for (size_t i = at.range.lo; i < at.range.hi; ++i)
-      if (typed_[i].size() > at.range.depth) bytes[static_cast<uint8_t>(typed_[i][at.range.depth])] = true;
+      if ((*typed_)[i].size() > at.range.depth) bytes[static_cast<uint8_t>((*typed_)[i][at.range.depth])] = true;
     bytes['"'] = bytes['\\'] = low(at.state) == 0;
-    for (unsigned b = 0; b < 256; ++b) {
-      const TrieNode c = bytes[b] ? trie_.child(at.node, static_cast<uint8_t>(b)) : kNoNode;
-      if (c != kNoNode) step(at, c);
-    }
+    // What follows in the vocabulary is usually less than 256 bytes, deep in it a few.
+    for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c)
+      if (bytes[trie_.byte(c)]) step(at, c);
   }
 
   void step(const At& at, TrieNode c) {
     const uint8_t b = trie_.byte(c);
     if (b == '"' && low(at.state) == 0) {
-      const bool typed = at.range.lo < at.range.hi && typed_[at.range.lo].size() == at.range.depth;
+      const bool typed = at.range.lo < at.range.hi && (*typed_)[at.range.lo].size() == at.range.depth;
       const bool named = phase(at.state) == Key && object_.name_at(cursor(at.state)) >= 0;
       if (typed || named) out_.push_back({c, object_.close_key(r_, at.state), at.deep});
       return;
@@ -100,7 +99,7 @@ class ObjectMachine::EndFinder {
   Request& r_;
   const TokenTrie& trie_;
   std::vector<NamedEnd>& out_;
-  std::vector<std::string> typed_;
+  const std::vector<std::string>* typed_ = nullptr;  // nobody else asks for such a list meanwhile
   std::vector<At> stack_;
 };
 

@@ -163,7 +163,7 @@ bool RegexStringMachine::walk_base(Walker& w, TrieNode node, const Item& item) c
     return true;
   }
   if (sub_of(item.state) != 0) return false;
-  const RegexBase& base = bases_.get(w.vocab().bases(), node, d);
+  const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, d));
   w.add(base.stay);
   for (const TokenSet* set : base.shared) w.add(*set);
   w.add(base.close);
@@ -224,10 +224,10 @@ bool RegexMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
     if (!w.fits(add_cost(add_cost(most, 3), w.request().rest_cost(item.rest)))) return false;
   }
   if (item.rest == kEndOfText && dfa_.is_total(d)) {  // any text goes on
-    w.add(w.vocab().bases().run(node, {~uint64_t{0}, ~uint64_t{0}, true}).stay.all());
+    w.add(w.keep(w.vocab().bases().run(node, {~uint64_t{0}, ~uint64_t{0}, true})).stay());
     return true;
   }
-  const RegexBase& base = bases_.get(w.vocab().bases(), node, d);
+  const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, d));
   w.add(base.stay);
   if (item.rest != kEndOfText) w.pop_exits(base.exits(w.trie()), {}, item.rest);
   return true;

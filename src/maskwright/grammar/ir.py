@@ -14,6 +14,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 Ranges = tuple[tuple[int, int], ...]
@@ -262,9 +264,22 @@ def one_of(letters: str) -> Ir:
     return chars((ord(c), ord(c)) for c in letters)
 
 
+@lru_cache(maxsize=1024)
+def _character(letter: str) -> Ir:
+    return chars([(ord(letter), ord(letter))])
+
+
+@lru_cache(maxsize=4096)
+def _short_literal(text: str) -> Ir:
+    return concat(*map(_character, text))
+
+
 def literal(text: str) -> Ir:
-    """Exactly `text`; `EMPTY` where it holds a lone surrogate, which no output can."""
-    return concat(*(chars([(ord(c), ord(c))]) for c in text))
+    """Exactly `text`; `EMPTY` where it holds a lone surrogate, which no output can.
+
+    Short texts are remembered: comparing terms stops at parts that they share.
+    """
+    return _short_literal(text) if len(text) <= 64 else concat(*map(_character, text))
 
 
 def concat(*parts: Ir) -> Ir:
@@ -348,9 +363,8 @@ def optional(body: Ir) -> Ir:
 
 def _emit(node: Ir, out: array[int]) -> None:
     if isinstance(node, Chars):
-        out.extend((OP_CHARS, len(node.ranges)))
-        for lo, hi in node.ranges:
-            out.extend((lo, hi))
+        ranges = node.ranges
+        out.extend((OP_CHARS, 1, *ranges[0]) if len(ranges) == 1 else (OP_CHARS, len(ranges), *chain(*ranges)))
     elif isinstance(node, Repeat):
         out.extend((OP_REPEAT, node.min, -1 if node.max is None else node.max))
     elif isinstance(node, Not):
@@ -376,11 +390,12 @@ def to_program(node: Ir) -> array[int]:
     stack: list[tuple[Ir, bool]] = [(node, False)]
     while stack:
         top, done = stack.pop()
-        if done or not top.children:
+        children = () if done else top.children
+        if not children:
             _emit(top, out)
             continue
         stack.append((top, True))
-        stack.extend((child, False) for child in reversed(top.children))
+        stack.extend([(child, False) for child in reversed(children)])
     return out
 
 

@@ -227,6 +227,20 @@ class Vocabulary:
                 self._prepared = _shared.get(self.fingerprint) or self._prepare()
         return self._prepared.core
 
+    def limit_cache(self, bytes: int) -> None:
+        """Sets how much the tables kept for this vocabulary may take: 256 MB by default.
+
+        The tables say what character classes and patterns allow; they are shared by everything compiled for the
+        vocabulary, and for equal ones. When they come to more, all that are not in use are dropped and made again
+        where they are needed. What they take now is `base_bytes` of `CompiledGrammar.stats`, an estimate.
+
+        Raises:
+            ValueError: `bytes` is negative.
+        """
+        if bytes < 0:
+            raise ValueError(f"a limit in bytes is not negative, and {bytes} is")
+        self.core.limit_bases(bytes)
+
     def _prepare(self) -> _Prepared:
         from maskwright import _core
 

@@ -15,7 +15,7 @@ from .disjoint import expand_all, overlapping
 from .dynamic import NeedsCopies
 from .forms import Forms
 from .lower import Lowering
-from .options import Draft, Escapes, Formats, KeyOrder, Numbers, Options, WhitespacePolicy
+from .options import Draft, Escapes, Formats, KeyOrder, Numbers, Options, WhitespacePolicy, options_of
 from .productive import Productivity
 from .refs import registry_texts
 from .report import make_report
@@ -75,8 +75,8 @@ class JsonSchema(Constraint):
             from maskwright.grammar.types import schema_text
 
             target, text = schema, schema_text(schema)
-        options = Options(key_order, whitespace, numbers, escapes, formats, default_draft, target is not None)
-        self._set(text=text, options=options, registry=registry_texts(registry or {}), type=target)
+        options = options_of(key_order, whitespace, numbers, escapes, formats, default_draft, target is not None)
+        self._set(text=text, options=options, registry=registry_texts(registry) if registry else {}, type=target)
 
     def fingerprint(self) -> str:
         """The content key of the compile cache."""
@@ -160,7 +160,7 @@ class SchemaPlan:
         self._forms = forms
         self._productivity = productivity
         self._target = target
-        self._lowering = Lowering(forms, productivity)
+        self._lowering: Lowering | None = None
         self._report: Report | None = None
 
     @property
@@ -191,6 +191,7 @@ class SchemaPlan:
 
     def lower(self, program: Any, node: int) -> None:
         """Defines a node."""
+        assert self._lowering is not None, "a program is started before it is lowered"
         self._lowering.lower(program, node)
 
 

@@ -7,9 +7,11 @@ count, at any depth.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from itertools import combinations
 from typing import Any
 
+from .evaluate import identity
 from .forms import Claim, Forms
 from .kinds import EVERY, OBJECT
 from .model import NEVER, NOTHING, Key
@@ -88,10 +90,14 @@ def _overlaps(
     types = [_types(forms, branch) & context for branch in branches]
     if _distinguished(forms, claim, types, required):
         return []
+    lists = [_listed(forms, branch) for branch in branches]
     where, found = scan.where(claim.owner, "oneOf"), []
     for a, b in combinations(range(len(branches)), 2):
         pair = (branches[a], branches[b])
         if (a, b) in known or not types[a] & types[b] or NEVER in pair:
+            continue
+        one, other = lists[a], lists[b]
+        if one is not None and other is not None and one.isdisjoint(other):
             continue
         scan.budget.check(where)
         if _meet(forms, productivity, pair, claim.members):
@@ -114,6 +120,20 @@ def _types(forms: Forms, branch: int) -> int:
     for number in {branch, *scan.resolve(branch)}:
         types &= scan.types.get(number, EVERY)
     return types
+
+
+def _listed(forms: Forms, branch: int) -> set[Hashable] | None:
+    """What a branch that lists values allows at most, each by its identity."""
+    scan = forms.scan
+    key = scan.resolve(branch)
+    if len(key) != 1 or key[0] < 0:
+        return None
+    schema = scan.schemas[key[0]]
+    if scan.draft <= 7 and "$ref" in schema:
+        return None
+    if "const" in schema and scan.draft >= 6:
+        return {identity(schema["const"])}
+    return set(map(identity, schema["enum"])) if "enum" in schema else None
 
 
 def _distinguished(forms: Forms, claim: Claim, types: list[int], required: set[str]) -> bool:

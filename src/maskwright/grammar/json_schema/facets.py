@@ -7,16 +7,14 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
-
-from maskwright.grammar.ir import Ir
 
 from .assertions import check_steps, clamp
 from .kinds import ARRAY, EVERY, NUMBER, OBJECT, STRING
 from .model import ANYTHING, APART, EXCEPT, NOTHING, TYPES, Key, join
 from .numbers import FREE, Bound, Steps, is_range_empty, tighter
-from .strings import is_string_empty
+from .strings import Regexes, is_string_empty
 
 if TYPE_CHECKING:
     from .scan import Scan
@@ -24,6 +22,10 @@ if TYPE_CHECKING:
 ABSENT: Any = object()
 # What a schema says of the members of a container: the named (or first) ones, and all others; ABSENT says nothing.
 Shape = tuple[Any, Any]
+Few = tuple[list[list[bytes]], list[bytes]]
+# What most alternatives say nothing of: shared, so that each is a few objects only.
+_NO_NAMES: Mapping[str, None] = {}
+_NO_FEW: Few = [], []
 
 
 class Facets:
@@ -74,15 +76,15 @@ class Facets:
         self.steps = FREE
         self.min_length = self.min_items = 0
         self.max_length = self.max_items = -1
-        self.regexes: list[tuple[str, Ir]] = []
-        self.required: dict[str, None] = {}
+        self.regexes: Regexes = ()
+        self.required: Mapping[str, None] = _NO_NAMES
         self.excluded: tuple[Any, ...] = ()
         self.unique = not scan.unique.isdisjoint(members)
-        self.few: tuple[list[list[bytes]], list[bytes]] = [], []
+        self.few: Few = _NO_FEW
         self.values: list[Any] | None = None
         self.reason: tuple[int, str] | None = None
-        self._objects: list[Shape] = []
-        self._tuples: list[Shape] = []
+        self._objects: tuple[Shape, ...] = ()
+        self._tuples: tuple[Shape, ...] = ()
         for i in members:
             schema = scan.schemas[i]
             if scan.draft <= 7 and "$ref" in schema:
@@ -97,16 +99,16 @@ class Facets:
                 read(self, scan, i, schema, value)
         regexes = scan.regexes.get(i)
         if regexes is not None:
-            self.regexes += [r for r in regexes if r not in self.regexes]
+            self.regexes = (*self.regexes, *(r for r in regexes if r not in self.regexes))
         named, rest = schema.get("properties"), schema.get("additionalProperties", ABSENT)
         if rest is ABSENT and scan.draft >= 2019:
             rest = schema.get("unevaluatedProperties", ABSENT)
         if i in scan.matched:
             rest = ABSENT
         if named is not None or rest is not ABSENT:
-            self._objects.append((named or {}, rest))
+            self._objects += ((named or {}, rest),)
         if "items" in schema or "prefixItems" in schema or "unevaluatedItems" in schema:
-            self._tuples.append(tuple_of(schema, scan.draft))
+            self._tuples += (tuple_of(schema, scan.draft),)
 
     def narrow(self, types: int, i: int, keyword: str) -> None:
         """Leaves only some types, because of a keyword."""
@@ -253,7 +255,7 @@ def _read_most(slot: str) -> Callable[..., None]:
 
 
 def _read_required(facets: Facets, scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
-    facets.required.update(dict.fromkeys(value))
+    facets.required = {**facets.required, **dict.fromkeys(value)}
 
 
 _READERS: dict[Any, Callable[..., None]] = {

@@ -51,12 +51,12 @@ class Forms:
     def __init__(self, scan: Scan) -> None:
         self.scan = scan
         self.joint = Joint(scan)
-        if scan.joint:
-            scan.judge = self.joint.engine.holds
         self.claims: list[Claim] = []
         self.reasons: dict[Key, tuple[int, str]] = {}
         self._memo: dict[Key, list[Facets]] = {}
-        self._distinct = self.joint.engine.distinct = Distinct(self)
+        self._distinct = self.joint.distinct = Distinct(self)
+        if scan.joint:
+            scan.judge = self.joint.engine.holds
 
     def union(self, key: Key) -> list[Key] | None:
         """The keys of the branches, where the key is nothing but an `anyOf` or `oneOf`."""

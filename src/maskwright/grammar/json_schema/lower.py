@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .evaluate import distinct
@@ -40,7 +41,10 @@ class Lowering:
         self._any_order = options.key_order == "any"
         self._nodes: dict[Key, int] = {}
         self._pending: dict[int, Key | Piece] = {}
-        self._joint = JointLowering(forms.joint.engine, self, self._escapes)
+
+    @cached_property
+    def _joint(self) -> JointLowering:
+        return JointLowering(self._forms.joint.engine, self, self._escapes)
 
     def start(self, program: Program) -> None:
         """Allocates the root."""

@@ -44,3 +44,19 @@ class Options:
             value: Any = getattr(self, name)
             if value not in choices:
                 raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+_made: dict[tuple[object, ...], Options] = {}
+
+
+def options_of(*values: Any) -> Options:
+    """The options with these values, in the order of the fields; equal ones are one object.
+
+    Raises:
+        ValueError: a value is none of the choices.
+    """
+    try:
+        return _made[values]
+    except (KeyError, TypeError):
+        made = Options(*values)
+    return _made.setdefault(values, made)

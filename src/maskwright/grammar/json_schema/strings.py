@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from maskwright._core import Regex
 
 # Each language with a name, so that a conjunction can be looked up without hashing its terms.
-Regexes = list[tuple[str, Ir]]
+Regexes = Sequence[tuple[str, Ir]]
 _CACHE_SIZE = 4096
 _automata: dict[object, Regex] = {}
 _emptiness: dict[object, bool] = {}

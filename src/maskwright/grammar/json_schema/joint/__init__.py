@@ -5,6 +5,7 @@ Plain conjunctions and unions never come here; see `maskwright.grammar.json_sche
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..model import NEVER, Key
@@ -13,6 +14,7 @@ from .lowering import JointLowering
 from .nodes import FIRST_CONSTANT, Ids, unique_ids
 
 if TYPE_CHECKING:
+    from ..distinct import Distinct
     from ..productive import Productivity
     from ..scan import Scan
 
@@ -24,19 +26,27 @@ class Joint:
 
     Attributes:
         productivity: what decides the plain keys; set once it is there.
+        distinct: what lists values; the same.
         plain: the keys that members of jointly evaluated values lead to.
     """
 
     productivity: Productivity
+    distinct: Distinct
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
-        self.engine = Engine(scan, self._is_plain)
         self.plain: list[Key] = []
         self._hard: dict[int, bool] = {}
         self._explored: set[Question] = set()
         self._crowded: set[Key] = set()
         self._tainted: set[int] | None = None
+
+    @cached_property
+    def engine(self) -> Engine:
+        """What answers questions; most schemas never ask one."""
+        made = Engine(self._scan, self._is_plain)
+        made.distinct = self.distinct
+        return made
 
     def is_joint(self, key: Key) -> bool:
         """Whether a key's schemas have to be evaluated jointly."""

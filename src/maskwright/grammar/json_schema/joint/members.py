@@ -46,15 +46,26 @@ class KeyClasses:
         self._nodes = nodes
         self._scalars = scalars
         self._cells: dict[tuple[Ir, ...], list[tuple[Ir, frozenset[Ir]]]] = {}
+        self._all_named: dict[Ids, list[KeyClass]] = {}
+        self._unnamed: dict[tuple[str, ...], Ir] = {}
 
     def of(self, closure: Ids, base: frozenset[int]) -> list[KeyClass]:
         """The classes that the schemas of `base`, which have to hold, allow: named ones first, in their order."""
         nodes = [self._nodes[n] for n in closure]
-        names = self._names(nodes)
-        out = [c for name in names if not (c := self._named(name, nodes)).wrong & base]
-        rest = complement(union(*map(literal, names))) if names else ALL
-        out += self._others(rest, nodes, base)
+        named = self._all_named.get(closure)
+        if named is None:
+            named = self._all_named[closure] = [self._named(name, nodes) for name in self._names(nodes)]
+        names = [c.name for c in named if c.name is not None]
+        out = [c for c in named if not c.wrong & base]
+        out += self._others(self._all_but(tuple(names)), nodes, base)
         return out
+
+    def _all_but(self, names: tuple[str, ...]) -> Ir:
+        """The keys beside these; one term for the same names, so that it is found again without being compared."""
+        found = self._unnamed.get(names)
+        if found is None:
+            found = self._unnamed[names] = complement(union(*map(literal, names))) if names else ALL
+        return found
 
     def _names(self, nodes: list[Node]) -> list[str]:
         """`properties` in their order, then names known from `required` alone."""
