@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from maskwright._interrupt import interruptible
 from maskwright.errors import LarkError, LimitError, MaskwrightError, UnsatisfiableError
 from maskwright.grammar.lark.indents import read_indenter
-from maskwright.grammar.lark.load import lark_version, load
+from maskwright.grammar.lark.load import lark_version, load, quick_lexers
 from maskwright.grammar.lark.lower import lower
 from maskwright.grammar.lark.lowered import Lowered
 from maskwright.grammar.lark.options import checked
@@ -186,7 +186,7 @@ class Lark(Constraint):
         """Lark's own parser for this grammar and these options, for trees. Raises what lark raises."""
         import lark
 
-        return lark.Lark(self.text, **self.options)
+        return lark.Lark(self.text, **self.options, _plugins=quick_lexers())
 
     def plan(self, limits: CompileLimits, cancel: Cancel | None = None) -> Plan:
         """Loads and lowers the grammar. Raises LarkError, LimitError, UnsatisfiableError."""

@@ -115,15 +115,25 @@ def _lexer_of(loaded: Loaded) -> Any:
 def _lalr_tables(loaded: Loaded, terminals: dict[str, int], indents: Indents | None) -> Tables:
     frontend: Any = loaded.lark.parser
     table = frontend.parser._parse_table
+    live = loaded.live
+    assert live is not None
     # With indentation there is no search to fall back to (indents.py).
     settled = loaded.conflicts if indents is None else loaded.harmful
-    tables = Tables(general=False, reduced=not settled and _all_productive(loaded))
+    tables = Tables(general=False, reduced=not settled and live.consistent)
     rules: dict[int, int] = {}
     for state in sorted(table.states):
         assert tables.add_state() == state
-    for state, row in table.states.items():
+    rows = {
+        state: {name: action for name, action in row.items() if (state, name) not in live.dead}
+        for state, row in table.states.items()
+        if state in live.live
+    }
+    wanted = {name for row in rows.values() for name, (action, _) in row.items() if action.name == "Shift"} | {END}
+    for state, row in rows.items():
         for name, (action, arg) in row.items():
             if action.name == "Reduce":
+                if name not in wanted:
+                    continue
                 if id(arg) not in rules:
                     rules[id(arg)] = len(tables.rules)
                     body = tuple(Symbol(str(s.name), bool(s.is_term)) for s in arg.expansion)
@@ -139,11 +149,6 @@ def _lalr_tables(loaded: Loaded, terminals: dict[str, int], indents: Indents | N
     return tables
 
 
-def _all_productive(loaded: Loaded) -> bool:
-    good = productive(loaded.rules)
-    return all(s.terminal or s.name in good for r in loaded.rules for s in r.body)
-
-
 def _lalr_lexers(loaded: Loaded, terminals: Terminals, tables: Tables) -> list[LexerStart]:
     lexer = _lexer_of(loaded)
     by_state = getattr(lexer, "lexers", None)
@@ -153,6 +158,9 @@ def _lalr_lexers(loaded: Loaded, terminals: Terminals, tables: Tables) -> list[L
     numbers: dict[int, int] = {}
     starts: list[LexerStart] = []
     for state in range(len(tables.actions)):
+        if not tables.actions[state]:  # it is never reached, see dead_ends.py
+            tables.lexer_of.append(0)
+            continue
         one = by_state[state]
         if id(one) not in numbers:
             numbers[id(one)] = len(starts)
