@@ -30,7 +30,7 @@ def cache_file(text: str, options: dict[str, Any], version: str) -> tuple[Path, 
         options: those that matter, as they are given to lark.
         version: of lark and Python.
     """
-    if any(options.get(name) is not None for name in ("edit_terminals", "postlex")):
+    if not all(isinstance(options.get(name), str | None) for name in ("edit_terminals", "postlex")):
         return None
     imports = len(_IMPORT.findall(text))
     if imports and (options["import_paths"] or options["source_path"] or imports != len(_OWN_IMPORT.findall(text))):
