@@ -147,4 +147,18 @@ void Code::find_hopes() {
   }
 }
 
+uint32_t Code::terminal(uint32_t pc) const {
+  std::vector<uint32_t> work{pc};
+  std::vector<bool> seen(code_.size(), false);
+  while (!work.empty()) {
+    const uint32_t at = work.back();
+    work.pop_back();
+    if (seen[at]) continue;
+    seen[at] = true;
+    if (code_[at].op == Op::Match) return static_cast<uint32_t>(code_[at].a);
+    each_successor(at, [&](uint32_t to) { work.push_back(to); });
+  }
+  return 0xffffffffu;
+}
+
 }  // namespace mw::lark

@@ -75,6 +75,8 @@ class Code {
   uint64_t asks(uint32_t pc) const { return asks_[pc]; }
   // Whether a thread here can come to its Match at all (lookarounds aside): classes may be empty.
   bool hopeful(uint32_t pc) const { return hopeful_[pc]; }
+  // The terminal whose program this is part of.
+  uint32_t terminal(uint32_t pc) const;
   // Bytes of one class are alike in all programs.
   uint32_t class_count() const { return class_count_; }
   uint32_t class_of(uint8_t b) const { return class_of_[b]; }

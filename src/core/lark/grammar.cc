@@ -1,9 +1,6 @@
 #include "grammar.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <string>
-#include <cstdlib>
 #include <set>
 
 namespace mw::lark {
@@ -61,14 +58,12 @@ bool find_ends(Lexer& lexer, Part& part) {
 }  // namespace
 
 int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<Guards>& rest, std::vector<Guard>& checked) {
-  const bool dbg = getenv("MWDBG") != nullptr;
-  if (dbg) fprintf(stderr, "reduced %d\n", (int)source.tables.reduced);
   const bool ignores = std::find(source.ignored.begin(), source.ignored.end(), true) != source.ignored.end();
   if (!source.tables.reduced || !ignores) return -1;
   const Indents& indents = source.indents;
   std::vector<Part> parts = parts_of(source, lexer);
   for (Part& part : parts) {
-    if (!find_ends(lexer, part)) { if (dbg) fprintf(stderr, "find_ends %u\n", part.lexer); return -1; }
+    if (!find_ends(lexer, part)) return -1;
     if (indents.on) std::erase_if(part.wanted, [&](Type t) { return t == indents.indent || t == indents.dedent; });
   }
   // The guards behind the byte: for each lexer its own, or what some part of it leaves.
@@ -111,16 +106,10 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
       for (const TokenEnd& e : part.ends) {
         const Guards guards = lexer.with(kNoGuards, e.guard);
         if (!is_newline(e) || good_lines.contains(guards)) continue;
-        if (dbg && b == 12) { int k = 0; for (const Part& p : parts) if (!can_have_all(p, guards, b, false) && k++ < 3) { fprintf(stderr, "line guards %u lexer %u may_end %d:", guards, p.lexer, (int)lexer.may_end(guards)); for (Type t : p.wanted) { bool h = false; for (const auto& o : live.outcomes(p.start, live.control(guards))) if (o.feed && o.type == t && lexer.next_guards(live.guards(o.control), b) == kNoGuards) h = true; if (!h) fprintf(stderr, " type %u", t); } fprintf(stderr, "\n"); } }
         if (std::all_of(parts.begin(), parts.end(), [&](const Part& p) { return can_have_all(p, guards, b, false); })) good_lines.insert(guards);
       }
     for (const Part& part : parts)
-      if (!can_have_all(part, rest[part.lexer], b, true)) { if (dbg) { fprintf(stderr, "byte %d: lexer %u cannot have all\n", b, part.lexer); for (Type t : part.wanted) { bool h = false; for (const auto& o : live.outcomes(part.start, live.control(rest[part.lexer]))) if (o.feed && o.type == t && lexer.next_guards(live.guards(o.control), b) == kNoGuards) h = true; if (!h) fprintf(stderr, "  type %u\n", t); } } return false; }
-    if (dbg) for (const Part& part : parts) for (const TokenEnd& e : part.ends) if (!suits_end(part, e, b)) { fprintf(stderr, "byte %d lexer %u end type %u ignore %d guard %u next %u\n", b, part.lexer, e.type, (int)e.ignore, e.guard, lexer.next_guard(e.guard, b));
-      std::vector<std::pair<LexState, std::string>> w{{part.start, ""}}; std::set<LexState> sn{part.start}; bool done = false;
-      for (size_t i = 0; i < w.size() && !done; ++i) { auto [q, str] = w[i]; for (const TokenEnd& x : lexer.ends(q)) if (x.guard == e.guard && x.type == e.type) { fprintf(stderr, "path [%s]\n", str.c_str()); done = true; break; }
-        for (uint32_t c = 0; c < lexer.code().class_count(); ++c) { LexState to = lexer.next(q, lexer.code().byte_of(c)); if (to != 0 && sn.insert(to).second) w.push_back({to, str + (char)lexer.code().byte_of(c)}); } }
-      break; }
+      if (!can_have_all(part, rest[part.lexer], b, true)) return false;
     return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
       return std::all_of(part.ends.begin(), part.ends.end(), [&](const TokenEnd& e) { return suits_end(part, e, b); });
     });
@@ -128,7 +117,6 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
   for (uint32_t c = 0; c < lexer.code().class_count(); ++c) {
     const uint8_t b = lexer.code().byte_of(c);
     const std::vector<Guards> found = rest_behind(b);
-    if (dbg && b < 0x80) { size_t n = 0; for (auto g : found) n += g == kVoidGuards; if (n < 30) { fprintf(stderr, "byte %d: not passed by %zu:", b, n); for (size_t i = 0; i < found.size(); ++i) if (found[i] == kVoidGuards) fprintf(stderr, " %zu", i); fprintf(stderr, "\n"); } }
     if (b < 0x80 && std::find(found.begin(), found.end(), kVoidGuards) == found.end() && suits(b)) return b;
   }
   rest.clear();

@@ -123,6 +123,10 @@ void Lexer::find_ends(State& state, const Key& key) {
       GuardKey guard{Threads(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i)), list[i].open, key.trackers};
       const Guard g = intern(std::move(guard));
       if (!is_possible(g)) continue;
+      if (guards_[g].ended == kNoType) {
+        guards_[g].ended = plain;
+        guards_[g].longer = i > 0 ? code_.terminal(list[0].pc) : plain;
+      }
       if (kind_ == Kind::First) state.ends.push_back({ignored ? plain : type_of(key, plain), g, ignored, !ignored});
       else if (kind_ == Kind::Each) state.ends.push_back({plain, g, ignored, true});
       else state.ends.push_back({plain, kFree, false, true});
@@ -215,6 +219,10 @@ Guard Lexer::step_guard(Guard g, uint32_t c) {
   to.open = aheads_.step(from.open, b);
   const bool broken = to.open == Lookaheads::kBroken || closure.matched();
   const Guard made = broken ? kVoid : intern(std::move(to));
+  if (made != kVoid && guards_[made].ended == kNoType) {
+    guards_[made].ended = guards_[g].ended;
+    guards_[made].longer = guards_[g].longer;
+  }
   slot.store(made, std::memory_order_release);
   return made;
 }
@@ -258,6 +266,20 @@ Guards Lexer::with(Guards s, Guard g) {
     it->second = intern(std::move(members));
   }
   return it->second;
+}
+
+std::pair<Type, Type> Lexer::most_guarded() const {
+  std::map<std::pair<Type, Type>, size_t> counts;
+  for (size_t s = 0; s < sets_.size(); ++s)
+    for (const Guard g : sets_[static_cast<uint32_t>(s)].members) ++counts[{guards_[g].ended, guards_[g].longer}];
+  std::pair<Type, Type> found{kNoType, kNoType};
+  size_t most = 0;
+  for (const auto& [pair, count] : counts)
+    if (count > most && pair.first != kNoType) {
+      most = count;
+      found = pair;
+    }
+  return found;
 }
 
 const Lexer::Reach& Lexer::make_reach(LexState s) {

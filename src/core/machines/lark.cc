@@ -353,4 +353,12 @@ void LarkMachine::expected(Request& r, State s, std::vector<uint32_t>& out) cons
     if (m.stacks.can_feed(at.stacks, t)) out.push_back(t);
 }
 
+void LarkMachine::parser_states(Request& r, State s, std::vector<uint32_t>& out) const {
+  Memory& m = memory(r);
+  if (handle(s) == 0)
+    for (const auto& start : grammar_->tables().starts) out.push_back(start.state);
+  else
+    for (const NodeRef n : m.stacks.tops(m.contexts[handle(s)].stacks)) out.push_back(m.stacks.node(n).state);
+}
+
 }  // namespace mw

@@ -24,6 +24,8 @@ class LarkMachine final : public Machine {
   int spelled(Request& r, State s) const override;
   // The terminals that the text at this place may become or go on with.
   void expected(Request& r, State s, std::vector<uint32_t>& out) const;
+  // The states on top of the stacks there.
+  void parser_states(Request& r, State s, std::vector<uint32_t>& out) const;
 
  private:
   struct Memory;
