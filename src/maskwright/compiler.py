@@ -73,6 +73,11 @@ class CompiledGrammar:
         return getattr(self._plan, "terminals", ())
 
     @property
+    def rules(self) -> tuple[str, ...]:
+        """Of a Lark grammar: the rules in progress, by state of its parser; else nothing."""
+        return getattr(self._plan, "rules", ())
+
+    @property
     def stats(self) -> dict[str, int]:
         """Counters: `nodes` handed out so far (lowered or about to be)."""
         return {"nodes": self._program.node_count}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -40,12 +41,14 @@ class LarkPlan:
     Args:
         grammar: for the core.
         terminals: how each is shown to people, by number.
+        rules: those in progress, by state of the parser.
         report: one entry for the whole.
         whitespace: means nothing here.
     """
 
     grammar: _core.LarkGrammar
     terminals: tuple[str, ...]
+    rules: tuple[str, ...]
     report: Report
     whitespace: int = 0
 
@@ -207,7 +210,7 @@ class Lark(Constraint):
             verdict = interruptible(grammar.survey)
         except ValueError as error:
             hint = "Ignore some text between tokens, or write terminals that do not end in the middle of longer ones"
-            raise LimitError(str(error), location="grammar", hint=hint) from None
+            raise self._limit(str(error), lowered, hint) from None
         budget.check("grammar")
         if verdict == -2:
             hint = "Ignore blanks, and write terminals that a blank ends"
@@ -220,7 +223,15 @@ class Lark(Constraint):
             raise UnsatisfiableError(message, location=places.rule(start), hint=hint)
         detail = f"{self.options['parser']}, {self._lexer()} lexer, {len(lowered.terminals)} terminals"
         report = Report((ReportEntry("", "grammar", "enforced", detail),))
-        return LarkPlan(grammar, lowered.terminals, report)
+        return LarkPlan(grammar, lowered.terminals, lowered.rules, report)
+
+    def _limit(self, message: str, lowered: Lowered, hint: str) -> LimitError:
+        """The core's complaint, with the names of its terminals, at the place of the first."""
+        numbers = [int(n) for n in re.findall(r"#(\d+)", message)]
+        told = re.sub(r"#(\d+)", lambda m: lowered.terminals[int(m[1])], message)
+        shown = lowered.terminals[numbers[0]] if numbers else "grammar"
+        place = self.places().text(shown) if shown.startswith('"') else self.places().terminal(shown)
+        return LimitError(told, location=place, hint=hint)
 
     def places(self) -> Places:
         """Where names are defined."""

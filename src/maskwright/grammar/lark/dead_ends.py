@@ -1,8 +1,8 @@
 """Dead ends of lark's LALR automaton: transitions behind which only rules go on that can never be finished.
 
 A rule that leads back to itself alone is of use in lark: its terminals are in the lexers of the states that want them,
-where they take text that would be passed over otherwise. The core must not take such ways. What is left is the automaton
-of the productive rules, if every state means the same on all ways to it.
+where they take text that would be passed over otherwise. The core must not take such ways. What is left is the
+automaton of the productive rules, if every state means the same on all ways to it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class LiveItems:
         self.good = {r for found in self.by_origin.values() for r in found}
         self.dead: set[tuple[int, str]] = set()  # state and symbol of a transition
         self.live: set[int] = set()  # states that can be reached
+        self.in_progress = [{str(p.rule.origin.name) for p in s.kernel if p.rule in self.good} for s in analyzer.lr0_itemsets]
         self.consistent = True
         self._walk(analyzer)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from maskwright.errors import ConstraintError, LarkError
 from maskwright.grammar.lark.dead_ends import LiveItems
 from maskwright.grammar.lark.indents import resolved
+from maskwright.grammar.lark.regex_module import need_regex
 from maskwright.grammar.lark.source import Places
 from maskwright.grammar.lark.tables import Rule, Symbol
 
@@ -53,6 +54,8 @@ def load(text: str, options: dict[str, Any], places: Places) -> Loaded:
     from lark import Lark
 
     seen = _Seen()
+    if options.get("regex"):
+        need_regex()
     given = {**options, "postlex": resolved(options["postlex"])}
     parser, cyk = given["parser"], given["parser"] == "cyk"
     if cyk:

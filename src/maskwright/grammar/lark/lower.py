@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from maskwright.errors import LarkError, UnsatisfiableError
@@ -31,7 +32,8 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
     numbers = _terminal_numbers(loaded)
     definitions = {str(t.name): t for t in loaded.lark.terminals}
     _check_declared(loaded, definitions, indents, places)
-    terminals = Terminals(definitions, numbers, int(options.get("g_regex_flags", 0)), lexer, places)
+    flags = int(options.get("g_regex_flags", 0))
+    terminals = Terminals(definitions, numbers, flags, lexer, places, bool(options.get("regex")))
     ignored = [name in loaded.lark.ignore_tokens for name in numbers]
     kind = KINDS[lexer]
     if kind in (EACH, EVERY):
@@ -66,7 +68,14 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
         return json.dumps(pattern.value, ensure_ascii=False) if pattern.type == "str" else name
 
     words = flatten(terminals.assembly, kind, starts, ignored, tables, numbers, layout)
-    return Lowered(words, tuple(map(shown, numbers)))
+    return Lowered(words, tuple(map(shown, numbers)), tuple(map(_rules_shown, tables.in_progress)))
+
+
+def _rules_shown(names: set[str]) -> str:
+    """Names of rules as they stand in the grammar: lark's own for repeats, and ours, are told by what they are part of."""
+    told = {re.sub(r"^\$(root_|all_)", "", name) for name in names}
+    told = {re.sub(r"^__(.+?)_(plus|star)_\d+$", r"\1", name) for name in told}
+    return ", ".join(sorted({re.split(r"[{$]", name)[0] for name in told}))
 
 
 def _check_productive(loaded: Loaded, places: Places) -> None:
@@ -145,6 +154,7 @@ def _lalr_tables(loaded: Loaded, terminals: dict[str, int], indents: Indents | N
             else:
                 tables.gotos[state][tables.number(name)] = arg
     tables.set_rules(tables.rules)
+    tables.in_progress = live.in_progress
     tables.starts = [(table.start_states[s], table.end_states[s], -1) for s in loaded.starts]
     return tables
 
