@@ -22,7 +22,8 @@ SPELLINGS: dict[str, tuple[str, ...]] = {
     "FRL_A": ('fr"""',), "FRL_B": ("rf'''",), "TEXT_A": ("a b'", "{{\\n"), "TEXT_B": ('a"', "}}"), "TEXT_C": ("a#",),
     "LONG_A": ("a\n",), "LONG_B": ("\\x41\n",), "RAW_A": ("\\d ",), "RAW_B": ("\\'",), "RAW_LONG_A": ("\\ \n",),
     "RAW_LONG_B": ("a",), "SPEC_A": ("<3",), "SPEC_B": (".2f",), "SPEC_C": (">",), "INNER_A": ("'a'",),
-    "INNER_B": ('""',), "CONVERTED": ("!r}",), "CONVERSION": ("!s:",), "_MATCH": ("match ",), "_BAD": ("",), "_BLANK": ("",),
+    "INNER_B": ('""',), "CONVERTED": ("!r}",), "CONVERSION": ("!s:",), "_MATCH": ("match ",), "_BAD": ("",),
+    "_BLANK": ("",),
 }  # fmt: skip
 
 

@@ -26,8 +26,8 @@ TEXTS = ["".join(p) for n in range(4) for p in product(ALPHABET, repeat=n)]
 # The package's attributes of these names are functions.
 lark, load, lower = (import_module(f"maskwright.grammar.lark{name}") for name in ("", ".load", ".lower"))
 
-_start, _star, _up_to, _ahead = lexers.Terminals.start, assembly.Assembly.star, assembly.Assembly.up_to, assembly.Assembly.ahead
-_options, _flatten, _load = assembly.Assembly.options, lower.flatten, load.load
+_star, _up_to, _ahead = assembly.Assembly.star, assembly.Assembly.up_to, assembly.Assembly.ahead
+_options, _start, _flatten, _load = assembly.Assembly.options, lexers.Terminals.start, lower.flatten, load.load
 
 
 def _by_width(self: Any, definitions: list[Any]) -> Any:

@@ -33,7 +33,9 @@ class LiveItems:
         self.good = {r for found in self.by_origin.values() for r in found}
         self.dead: set[tuple[int, str]] = set()  # state and symbol of a transition
         self.live: set[int] = set()  # states that can be reached
-        self.in_progress = [{str(p.rule.origin.name) for p in s.kernel if p.rule in self.good} for s in analyzer.lr0_itemsets]
+        self.in_progress = [
+            {str(p.rule.origin.name) for p in s.kernel if p.rule in self.good} for s in analyzer.lr0_itemsets
+        ]
         self.consistent = True
         self._walk(analyzer)
 

@@ -19,6 +19,7 @@ from maskwright.grammar.lark.options import checked
 from maskwright.grammar.lark.source import Places
 
 _SECONDS = 5.0
+_DEFINED = re.compile(r"^[ \t]*[?!]{0,2}([A-Za-z_]\w*)(?:\{[^}]*\})?(?:\.-?\d+)?[ \t]*:", re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def _unused(text: str, loaded: Loaded, places: Places) -> list[Finding]:
     had = {re.split(r"[{]", r.lhs)[0] for r in loaded.rules} | {str(t.name) for t in loaded.lark.terminals}
     plain = re.sub(r"//[^\n]*", "", text)
     out = []
-    for name in dict.fromkeys(re.findall(r"^[ \t]*[?!]{0,2}([A-Za-z_]\w*)(?:\{[^}]*\})?(?:\.-?\d+)?[ \t]*:", plain, re.M)):
+    for name in dict.fromkeys(_DEFINED.findall(plain)):
         if name in had:
             continue
         if name.lstrip("_")[:1].islower():

@@ -99,7 +99,7 @@ def quick_lexers() -> dict[str, Any]:
 
     class Basic(BasicLexer):
         def __init__(self, conf: Any, comparator: Any = None) -> None:
-            super().__init__(conf, comparator if conf.strict else Silent())  # type: ignore[arg-type]
+            super().__init__(conf, comparator if conf.strict else Silent())
 
     class Contextual(ContextualLexer):
         def __init__(self, conf: Any, states: Any, always_accept: Any = ()) -> None:

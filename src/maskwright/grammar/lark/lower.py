@@ -72,7 +72,7 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
 
 
 def _rules_shown(names: set[str]) -> str:
-    """Names of rules as they stand in the grammar: lark's own for repeats, and ours, are told by what they are part of."""
+    """Names of rules as they stand in the grammar: those made for repeats are told by what they are part of."""
     told = {re.sub(r"^\$(root_|all_)", "", name) for name in names}
     told = {re.sub(r"^__(.+?)_(plus|star)_\d+$", r"\1", name) for name in told}
     return ", ".join(sorted({re.split(r"[{$]", name)[0] for name in told}))
