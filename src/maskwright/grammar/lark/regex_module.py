@@ -1,4 +1,4 @@
-r"""Terminals under `regex=True`, which lark matches with the `regex` package: `\p{..}`, and character classes of its own.
+r"""Terminals under `regex=True`, which lark matches with the `regex` package: `\p{..}` and its own classes.
 
 Expressions are read by the parser of `re`, with a private character for each property; what one of the packages reads
 differently is refused. Which characters a class has is asked of the installed package itself.
