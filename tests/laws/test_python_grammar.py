@@ -67,11 +67,14 @@ def test_every_rule_gives_python(grammar: mw.Lark, compiled: mw.CompiledGrammar,
 
 # What docs/lark.md tells that Python takes and the grammar does not.
 NARROWER = [
-    "x = 1", "if x:\n\ty\n", "if x:\n\f  y\n", "(\n\tx)\n", "x = 1\n\\\ny = 2\n", "  \nx\n", "if x:\n    y\n  # c",
+    "x = 1", "if x:\n\ty\n", "if x:\n\f  y\n", "(\n\tx)\n", "x = 1\n\\\ny = 2\n", "  \nx\n",
+    "if x:\n    y\n  # c",
     "'\\N{BULLET}'\n", "λ = 1\n", "match (x)\n", "match(x):\n    case _: pass\n", "match -x:\n    case _: pass\n",
     "match *a, b:\n    case _: pass\n", "match ...:\n    case _: pass\n", "match not x:\n    case _: pass\n",
-    'f\"\"\"{a\n}\"\"\"\n', 'f\"\"\"{c["d"]}\"\"\"\n', "f\"{b'x'}\"\n", "f\'\'\'{\"\"\"a\"\"\"}\'\'\'\n", "f'{yield}'\n",
-    "f'{*a, b}'\n", "f'{[x for x.y in z]}'\n", "f'{(lambda *a: a)()}'\n", "f'{g(*a)}'\n", "f'{a[b:=1]}'\n", "f'{a:\\n}'\n",
+    'f\"\"\"{a\n}\"\"\"\n', 'f\"\"\"{c["d"]}\"\"\"\n', "f\"{b'x'}\"\n", "f\'\'\'{\"\"\"a\"\"\"}\'\'\'\n",
+    "f'{yield}'\n",
+    "f'{*a, b}'\n", "f'{[x for x.y in z]}'\n", "f'{(lambda *a: a)()}'\n", "f'{g(*a)}'\n", "f'{a[b:=1]}'\n",
+    "f'{a:\\n}'\n",
     "f'{[a async for a in b]}'\n", "with a as *b: pass\n", "with (a, [*b] as c): pass\n",
 ]  # fmt: skip
 

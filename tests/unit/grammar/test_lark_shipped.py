@@ -22,6 +22,7 @@ from maskwright.grammar.lark.stored import read_lowered, shipped_key
 
 BYTES = [bytes([i]) for i in range(256)]
 VOCABULARY = mw.Vocabulary([*BYTES, b"<eos>"], eos_ids=[256], special_ids=[256])
+LIMITS = mw.CompileLimits(seconds=120)  # python takes seconds, and more where other programs use the cores
 WORDS = ("SELECT ", " FROM ", "', '", '":', '", "', "))", "\r\n", "2024", "-02-", "sin(", "  ", " + ")
 MERGED = mw.Vocabulary(
     [*BYTES, *(w.encode() for w in WORDS), b"<eos>"], eos_ids=[256 + len(WORDS)], special_ids=[256 + len(WORDS)]
@@ -85,7 +86,7 @@ def test_every_grammar_has_a_judge() -> None:
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_accepted_examples(name: str) -> None:
     grammar = mw.Lark.shipped(name)
-    compiled = mw.compile(grammar, VOCABULARY)
+    compiled = mw.compile(grammar, VOCABULARY, limits=LIMITS)
     for text in examples(name, "accepted"):
         assert accepts(compiled, text), text
         assert judged(name, text), text
@@ -95,7 +96,7 @@ def test_accepted_examples(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 def test_refused_examples(name: str) -> None:
-    compiled = mw.compile(mw.Lark.shipped(name), VOCABULARY)
+    compiled = mw.compile(mw.Lark.shipped(name), VOCABULARY, limits=LIMITS)
     for text in examples(name, "refused"):
         assert not accepts(compiled, text), text
         assert judged(name, text) == (text in LENIENT.get(name, ())), text
@@ -125,7 +126,7 @@ def walk(compiled: mw.CompiledGrammar, rng: random.Random, most: int = 120) -> s
 @pytest.mark.parametrize("name", sorted(SHIPPED))
 @pytest.mark.parametrize("count", [12, pytest.param(1000, marks=[pytest.mark.slow, pytest.mark.timeout(900)])])
 def test_walks_pass_the_judge(name: str, count: int) -> None:
-    compiled = mw.compile(mw.Lark.shipped(name), MERGED)
+    compiled = mw.compile(mw.Lark.shipped(name), MERGED, limits=LIMITS)
     for seed in range(count):
         text = walk(compiled, random.Random(f"{name}.{seed}"))
         assert judged(name, text), text
