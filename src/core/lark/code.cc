@@ -87,6 +87,7 @@ Code::Code(std::vector<Instr> code, const std::vector<CodeRanges>& classes, std:
   for (const CodeRanges& ranges : classes) roots_.push_back(utf8_.add(without(ranges, lacking)));
   find_classes();
   find_hopes();
+  any_ = utf8_.add(without({{0, 0xD7FF}, {0xE000, 0x10FFFF}}, lacking));  // after the classes of bytes, which it does not matter to
 }
 
 void Code::find_classes() {

@@ -3,27 +3,6 @@
 #include <algorithm>
 
 namespace mw::lark {
-namespace {
-
-// Where in a UTF-8 character a byte leads to (Unicode, table 3-7): 0 = its end, 1-3 = so many more bytes, 4-7 = behind
-// E0, ED, F0 and F4, -1 = nowhere.
-int after_byte(int at, uint8_t b) {
-  if (at == 0) {
-    if (b < 0x80) return 0;
-    if (b < 0xC2 || b > 0xF4) return -1;
-    if (b < 0xE0) return 1;
-    if (b == 0xE0) return 4;
-    if (b == 0xED) return 5;
-    if (b < 0xF0) return 2;
-    return b == 0xF0 ? 6 : b == 0xF4 ? 7 : 3;
-  }
-  if (b < 0x80 || b > 0xBF) return -1;
-  if (at <= 3) return at - 1;
-  if ((at == 4 && b < 0xA0) || (at == 5 && b > 0x9F) || (at == 6 && b < 0x90) || (at == 7 && b > 0x8F)) return -1;
-  return at <= 5 ? 1 : 2;
-}
-
-}  // namespace
 
 Lexer::Lexer(Code code, Kind kind, std::vector<LexerStart> starts, std::vector<bool> ignored)
     : code_(std::move(code)), kind_(kind), starts_(std::move(starts)), ignored_(std::move(ignored)), aheads_(code_),
@@ -187,7 +166,7 @@ Guard Lexer::make_next_guard(Guard g, uint32_t c) {
 // With lookaheads a better match and the longer one may together leave no text at all. A text does not end within a character.
 bool Lexer::is_possible(Guard g) {
   if (guards_[g].possible >= 0) return guards_[g].possible != 0;
-  using At = std::pair<Guard, int>;
+  using At = std::pair<Guard, uint32_t>;  // and where in a character, of those that texts may have; 0 = between two
   std::vector<At> work{{g, 0}};
   std::map<At, bool> seen{{work[0], true}};
   bool possible = false;
@@ -195,8 +174,8 @@ bool Lexer::is_possible(Guard g) {
     const auto [at, left] = work[i];
     possible = at == kFree || (left == 0 && guards_[at].may_end);
     for (int b = 0; b < 256 && !possible; ++b) {
-      const int inside = after_byte(left, static_cast<uint8_t>(b));
-      if (inside < 0) continue;
+      const uint32_t inside = code_.utf8().next(left == 0 ? code_.any() : left, static_cast<uint8_t>(b));
+      if (inside == Utf8Automata::kNone) continue;
       const At made{step_guard(at, code_.class_of(static_cast<uint8_t>(b))), inside};
       if (made.first != kVoid && seen.try_emplace(made, true).second) work.push_back(made);
     }
