@@ -267,6 +267,12 @@ class PyMatcher {
     return mw::expected_terminals(matcher_.request(), matcher_.config());
   }
 
+  std::vector<uint32_t> parser_states() {
+    const Use use(*this);
+    prepare();
+    return mw::parser_states(matcher_.request(), matcher_.config());
+  }
+
   mw::Matcher& core() { return matcher_; }
   PyProgram& program() { return *program_; }
 
@@ -610,6 +616,7 @@ void bind_matcher(nb::module_& m) {
       .def_prop_ro("num_tokens", &PyMatcher::num_tokens, "Steps taken so far, the EOS included.")
       .def("allowed_tokens", &PyMatcher::allowed_tokens, "max_tokens"_a = nb::none(), "The ids in the mask, ascending.")
       .def("expected_terminals", &PyMatcher::expected_terminals, "Of a Lark grammar: the numbers of the terminals that may begin or go on here.")
+      .def("parser_states", &PyMatcher::parser_states, "Of a Lark grammar: the states of its parser here.")
       .def("forced_tokens", &PyMatcher::forced_tokens, "The tokens that must follow, as long as there is one choice and the text may not end (at most 4096).")
       .def("min_tokens_to_accept", &PyMatcher::min_tokens_to_accept,
            "Tokens needed until EOS is allowed, 0 where it is now: exact for regular constraints, an upper bound that can be kept for others.");

@@ -58,6 +58,16 @@ inline std::vector<uint32_t> expected_terminals(Request& r, ConfigId config) {
   return out;
 }
 
+// The states of the parser at a matcher's place.
+inline std::vector<uint32_t> parser_states(Request& r, ConfigId config) {
+  std::vector<uint32_t> out;
+  for (const Item& item : r.config(config).items)
+    if (const auto* m = dynamic_cast<const LarkMachine*>(&r.machine(item.machine))) m->parser_states(r, item.state, out);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
 inline void bind_lark(nb::module_& m) {
   nb::class_<PyLark>(m, "LarkGrammar")
       .def("__init__", [](PyLark* self, nb::handle words) {

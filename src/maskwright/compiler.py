@@ -78,6 +78,11 @@ class CompiledGrammar:
         return getattr(self._plan, "terminals", ())
 
     @property
+    def rules(self) -> tuple[str, ...]:
+        """Of a Lark grammar: the rules in progress, by state of its parser; else nothing."""
+        return getattr(self._plan, "rules", ())
+
+    @property
     def stats(self) -> dict[str, int]:
         """Counters that predict how long masks take, over all matchers of this object since it was compiled.
 

@@ -136,7 +136,8 @@ def test_indenters_with_methods_of_their_own_are_refused() -> None:
 def python() -> tuple[mw.CompiledGrammar, lark.Lark]:
     text = (Path(lark.__file__).parent / "grammars" / "python.lark").read_text(encoding="utf-8")
     options: dict[str, Any] = {"start": "file_input", "parser": "lalr", "postlex": PythonIndenter()}
-    return mw.compile(mw.Lark(text, **options), VOCABULARIES["bytes"]), lark.Lark(text, **options)
+    limits = mw.CompileLimits(seconds=120)
+    return mw.compile(mw.Lark(text, **options), VOCABULARIES["bytes"], limits=limits), lark.Lark(text, **options)
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])

@@ -87,6 +87,7 @@ Code::Code(std::vector<Instr> code, const std::vector<CodeRanges>& classes, std:
   for (const CodeRanges& ranges : classes) roots_.push_back(utf8_.add(without(ranges, lacking)));
   find_classes();
   find_hopes();
+  any_ = utf8_.add(without({{0, 0xD7FF}, {0xE000, 0x10FFFF}}, lacking));  // after the classes of bytes, which it does not matter to
 }
 
 void Code::find_classes() {
@@ -145,6 +146,20 @@ void Code::find_hopes() {
       changed = true;
     }
   }
+}
+
+uint32_t Code::terminal(uint32_t pc) const {
+  std::vector<uint32_t> work{pc};
+  std::vector<bool> seen(code_.size(), false);
+  while (!work.empty()) {
+    const uint32_t at = work.back();
+    work.pop_back();
+    if (seen[at]) continue;
+    seen[at] = true;
+    if (code_[at].op == Op::Match) return static_cast<uint32_t>(code_[at].a);
+    each_successor(at, [&](uint32_t to) { work.push_back(to); });
+  }
+  return 0xffffffffu;
 }
 
 }  // namespace mw::lark

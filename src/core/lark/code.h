@@ -70,11 +70,14 @@ class Code {
   const Instr& operator[](uint32_t pc) const { return code_[pc]; }
   uint32_t first(uint32_t pc) const { return roots_[static_cast<size_t>(code_[pc].a)]; }  // of a Char: its first node
   const Utf8Automata& utf8() const { return utf8_; }
+  uint32_t any() const { return any_; }  // the first node of all characters that texts may have
   std::span<const int32_t> behinds() const { return behinds_; }
   // Which lookbehinds a thread here may still ask for, a bit each.
   uint64_t asks(uint32_t pc) const { return asks_[pc]; }
   // Whether a thread here can come to its Match at all (lookarounds aside): classes may be empty.
   bool hopeful(uint32_t pc) const { return hopeful_[pc]; }
+  // The terminal whose program this is part of.
+  uint32_t terminal(uint32_t pc) const;
   // Bytes of one class are alike in all programs.
   uint32_t class_count() const { return class_count_; }
   uint32_t class_of(uint8_t b) const { return class_of_[b]; }
@@ -94,7 +97,7 @@ class Code {
   std::vector<bool> hopeful_;
   std::array<uint8_t, 256> class_of_{};
   std::vector<uint8_t> byte_of_;
-  uint32_t class_count_ = 0;
+  uint32_t class_count_ = 0, any_ = 0;
 };
 
 }  // namespace mw::lark

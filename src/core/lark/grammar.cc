@@ -66,12 +66,24 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
     if (!find_ends(lexer, part)) return -1;
     if (indents.on) std::erase_if(part.wanted, [&](Type t) { return t == indents.indent || t == indents.dedent; });
   }
+  // At the start of a text that may be empty nothing has to be passed over: it can end there.
+  std::vector<bool> at_start(std::max<size_t>(source.lexers.size(), 1), false);
+  if (!source.tables.general && !source.tables.lexer_of.empty()) {
+    const Tables& t = source.tables;
+    for (const auto& start : t.starts)
+      if (t.at(start.state, t.terminals) != 0) at_start[t.lexer_of[start.state]] = true;
+    for (uint32_t s = 0; s < t.states; ++s)
+      if (std::none_of(t.starts.begin(), t.starts.end(), [&](const auto& start) { return start.state == s; }))
+        at_start[t.lexer_of[s]] = false;
+  }
   // The guards behind the byte: for each lexer its own, or what some part of it leaves.
   const auto rest_behind = [&](uint8_t b) {
     std::vector<Guards> found(std::max<size_t>(source.lexers.size(), 1), kVoidGuards);
     for (const Part& part : parts)
       for (const TokenEnd& e : lexer.ends(lexer.next(part.start, b)))
         if (e.ignore && found[part.lexer] == kVoidGuards) found[part.lexer] = lexer.with(kNoGuards, e.guard);
+    for (size_t i = 0; i < found.size(); ++i)
+      if (found[i] == kVoidGuards && at_start[i]) found[i] = kNoGuards;
     return found;
   };
   const auto is_newline = [&](const TokenEnd& e) { return indents.on && e.feed && e.type == indents.newline; };

@@ -102,6 +102,10 @@ void Lexer::find_ends(State& state, const Key& key) {
       GuardKey guard{Threads(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i)), list[i].open, key.trackers};
       const Guard g = intern(std::move(guard));
       if (!is_possible(g)) continue;
+      if (guards_[g].ended == kNoType) {
+        guards_[g].ended = plain;
+        guards_[g].longer = i > 0 ? code_.terminal(list[0].pc) : plain;
+      }
       if (kind_ == Kind::First) state.ends.push_back({ignored ? plain : type_of(key, plain), g, ignored, !ignored});
       else if (kind_ == Kind::Each) state.ends.push_back({plain, g, ignored, true});
       else state.ends.push_back({plain, kFree, false, true});
@@ -159,17 +163,21 @@ Guard Lexer::make_next_guard(Guard g, uint32_t c) {
   return step_guard(g, c);
 }
 
-// With lookaheads a better match and the longer one may together leave no text at all.
+// With lookaheads a better match and the longer one may together leave no text at all. A text does not end within a character.
 bool Lexer::is_possible(Guard g) {
   if (guards_[g].possible >= 0) return guards_[g].possible != 0;
-  std::vector<Guard> work{g};
-  std::map<Guard, bool> seen{{g, true}};
+  using At = std::pair<Guard, uint32_t>;  // and where in a character, of those that texts may have; 0 = between two
+  std::vector<At> work{{g, 0}};
+  std::map<At, bool> seen{{work[0], true}};
   bool possible = false;
   for (size_t i = 0; i < work.size() && !possible; ++i) {
-    possible = work[i] == kFree || guards_[work[i]].may_end;
-    for (uint32_t c = 0; c < code_.class_count() && !possible; ++c) {
-      const Guard to = step_guard(work[i], c);
-      if (to != kVoid && seen.try_emplace(to, true).second) work.push_back(to);
+    const auto [at, left] = work[i];
+    possible = at == kFree || (left == 0 && guards_[at].may_end);
+    for (int b = 0; b < 256 && !possible; ++b) {
+      const uint32_t inside = code_.utf8().next(left == 0 ? code_.any() : left, static_cast<uint8_t>(b));
+      if (inside == Utf8Automata::kNone) continue;
+      const At made{step_guard(at, code_.class_of(static_cast<uint8_t>(b))), inside};
+      if (made.first != kVoid && seen.try_emplace(made, true).second) work.push_back(made);
     }
   }
   guards_[g].possible = possible ? 1 : 0;
@@ -190,6 +198,10 @@ Guard Lexer::step_guard(Guard g, uint32_t c) {
   to.open = aheads_.step(from.open, b);
   const bool broken = to.open == Lookaheads::kBroken || closure.matched();
   const Guard made = broken ? kVoid : intern(std::move(to));
+  if (made != kVoid && guards_[made].ended == kNoType) {
+    guards_[made].ended = guards_[g].ended;
+    guards_[made].longer = guards_[g].longer;
+  }
   slot.store(made, std::memory_order_release);
   return made;
 }
@@ -233,6 +245,20 @@ Guards Lexer::with(Guards s, Guard g) {
     it->second = intern(std::move(members));
   }
   return it->second;
+}
+
+std::pair<Type, Type> Lexer::most_guarded() const {
+  std::map<std::pair<Type, Type>, size_t> counts;
+  for (size_t s = 0; s < sets_.size(); ++s)
+    for (const Guard g : sets_[static_cast<uint32_t>(s)].members) ++counts[{guards_[g].ended, guards_[g].longer}];
+  std::pair<Type, Type> found{kNoType, kNoType};
+  size_t most = 0;
+  for (const auto& [pair, count] : counts)
+    if (count > most && pair.first != kNoType) {
+      most = count;
+      found = pair;
+    }
+  return found;
 }
 
 const Lexer::Reach& Lexer::make_reach(LexState s) {

@@ -108,6 +108,8 @@ class Lexer {
   }
   Guards with(Guards s, Guard g);
   bool may_end(Guards s) const { return sets_[s].may_end; }
+  // The two terminals of the claims that occur most: one that ended, and one that could have gone on.
+  std::pair<Type, Type> most_guarded() const;
   size_t state_count() const { return states_.size(); }
   size_t guard_count() const { return guards_.size(); }
   size_t guards_count() const { return sets_.size(); }
@@ -140,6 +142,7 @@ class Lexer {
     bool may_end = true;
     const GuardKey* key = nullptr;
     int8_t possible = -1;  // some text does not break it
+    Type ended = kNoType, longer = kNoType;  // what it was first made for
   };
   struct GuardSet {
     Row row;

@@ -7,6 +7,7 @@
 namespace mw::lark {
 namespace {
 
+constexpr size_t kMaxGuards = 4096;  // sets of them
 constexpr size_t kMaxJobs = 8'000'000;
 
 }  // namespace
@@ -95,7 +96,7 @@ const Live::Entry& Live::settled(const Point& p) {
 
 void Live::run() {
   while (!jobs_.empty()) {
-    if (++done_ > kMaxJobs) throw LiveLimit();
+    if (++done_ > kMaxJobs || lexer_.guards_count() > kMaxGuards) throw LiveLimit(lexer_.most_guarded());
     const Job job = jobs_.front();
     jobs_.pop_front();
     if (job.fresh) {

@@ -24,8 +24,15 @@ namespace mw::lark {
 
 using Control = uint32_t;  // guards, and a node of the trie
 
+// The front end puts the names of terminals for #numbers.
 struct LiveLimit : std::length_error {
-  LiveLimit() : std::length_error("whether every text can be finished takes too long to decide") {}
+  explicit LiveLimit(std::pair<Type, Type> blamed)
+      : std::length_error("whether every text can be finished takes too long to decide" + told(blamed)) {}
+  static std::string told(std::pair<Type, Type> blamed) {
+    if (blamed.first == kNoType) return "";
+    return ": where #" + std::to_string(blamed.first) + " ends, #" + std::to_string(blamed.second) +
+           " could go on, and that it does not is a claim about all the text behind it";
+  }
 };
 
 class Live {

@@ -31,6 +31,7 @@ struct LarkMachine::Memory final : MachineMemory {
   std::unordered_map<State, uint32_t> costs;
   Live::Known known;
   LooseCosts::Memo loose;
+  std::map<std::tuple<LexState, Guards, int32_t, int32_t>, std::vector<LineEnd>> line_ends;  // node-based: references stay
 };
 
 LarkMachine::Memory& LarkMachine::memory(Request& r) const {
@@ -196,38 +197,40 @@ bool LarkMachine::surely_goes_on(const Memory& m, const Context& c, LexState q) 
   return false;
 }
 
-template <class F>
-bool LarkMachine::any_line_end(Memory& m, const Context& c, LexState q, F f) const {
+const std::vector<LarkMachine::LineEnd>& LarkMachine::line_ends(Memory& m, LexState q, Guards g, int32_t column, int32_t most) const {
   Lexer& lexer = grammar_->lexer();
-  const Indents& indents = grammar_->indents();
-  const auto most = static_cast<int32_t>(m.layouts.top(m.layouts[c.layout].columns)) + 1;  // wider columns are alike
-  struct At {
-    LexState q;
-    Guards g;
-    int32_t column;
-    auto operator<=>(const At&) const = default;
-  };
+  const auto [it, fresh] = m.line_ends.try_emplace({q, g, column, most});
+  std::vector<LineEnd>& out = it->second;
+  if (!fresh) return out;
+  using At = std::tuple<LexState, Guards, int32_t>;
   std::map<At, uint32_t> seen;
-  std::vector<At> work{{q, c.guards, std::min(m.layouts[c.layout].column, most)}};
-  seen[work[0]] = 0;
+  std::vector<std::pair<At, uint32_t>> work{{{q, g, column}, 0}};
+  seen.insert(work[0]);
   for (size_t i = 0; i < work.size(); ++i) {
-    const At at = work[i];
-    const uint32_t bytes = seen[at];
-    for (const TokenEnd& e : lexer.ends(at.q)) {
-      if (!e.feed || e.type != indents.newline) continue;
-      LayoutId layout = m.layouts.at_column(c.layout, at.column);
-      const StackSet to = m.layouts.end(indents, m.stacks, c.stacks, e.type, layout);
-      if (to != kNoStack && f(Context{to, lexer.with(at.g, e.guard), layout}, bytes)) return true;
-    }
+    const auto [at, bytes] = work[i];
+    const auto& [q_at, g_at, column_at] = at;
+    for (const TokenEnd& e : lexer.ends(q_at))
+      if (e.feed && e.type == grammar_->indents().newline) out.push_back({lexer.with(g_at, e.guard), column_at, bytes});
     const auto step = [&](uint8_t b) {
-      const LexState next = lexer.next(at.q, b);
-      const Guards g = next == 0 ? kVoidGuards : lexer.next_guards(at.g, b);
-      if (g == kVoidGuards || !lexer.reach(next).newline) return;
-      const At made{next, g, std::min(lexer.column(next, at.column, b), most)};
-      if (seen.try_emplace(made, bytes + 1).second) work.push_back(made);
+      const LexState next = lexer.next(std::get<0>(at), b);
+      const Guards to = next == 0 ? kVoidGuards : lexer.next_guards(std::get<1>(at), b);
+      if (to == kVoidGuards || !lexer.reach(next).newline) return;
+      const At made{next, to, std::min(lexer.column(next, std::get<2>(at), b), most)};
+      if (seen.try_emplace(made, bytes + 1).second) work.push_back({made, bytes + 1});
     };
     for (uint32_t k = 0; k < lexer.code().class_count(); ++k) step(lexer.code().byte_of(k));
     for (const char b : {' ', '\t', '\n'}) step(static_cast<uint8_t>(b));
+  }
+  return out;
+}
+
+template <class F>
+bool LarkMachine::any_line_end(Memory& m, const Context& c, LexState q, F f) const {
+  const auto most = static_cast<int32_t>(m.layouts.top(m.layouts[c.layout].columns)) + 1;  // wider columns are alike
+  for (const LineEnd& end : line_ends(m, q, c.guards, std::min(m.layouts[c.layout].column, most), most)) {
+    LayoutId layout = m.layouts.at_column(c.layout, end.column);
+    const StackSet to = m.layouts.end(grammar_->indents(), m.stacks, c.stacks, grammar_->indents().newline, layout);
+    if (to != kNoStack && f(Context{to, end.guards, layout}, end.bytes)) return true;
   }
   return false;
 }
@@ -348,6 +351,14 @@ void LarkMachine::expected(Request& r, State s, std::vector<uint32_t>& out) cons
   const Context at = m.contexts[handle(s)];
   for (const Type t : grammar_->lexer().reach(lex(s)).types)
     if (m.stacks.can_feed(at.stacks, t)) out.push_back(t);
+}
+
+void LarkMachine::parser_states(Request& r, State s, std::vector<uint32_t>& out) const {
+  Memory& m = memory(r);
+  if (handle(s) == 0)
+    for (const auto& start : grammar_->tables().starts) out.push_back(start.state);
+  else
+    for (const NodeRef n : m.stacks.tops(m.contexts[handle(s)].stacks)) out.push_back(m.stacks.node(n).state);
 }
 
 }  // namespace mw

@@ -24,6 +24,8 @@ class LarkMachine final : public Machine {
   int spelled(Request& r, State s) const override;
   // The terminals that the text at this place may become or go on with.
   void expected(Request& r, State s, std::vector<uint32_t>& out) const;
+  // The states on top of the stacks there.
+  void parser_states(Request& r, State s, std::vector<uint32_t>& out) const;
 
  private:
   struct Memory;
@@ -49,6 +51,12 @@ class LarkMachine final : public Machine {
   bool comes_free(Memory& m, const Context& c, lark::LexState q, int depth) const;
   bool is_free(Memory& m, const Context& c, bool newline, int depth) const;
   // The ends of lines that can be reached in the middle of one, with real columns; calls f(context, bytes) until it is true.
+  struct LineEnd {
+    lark::Guards guards;
+    int32_t column;
+    uint32_t bytes;  // up to there
+  };
+  const std::vector<LineEnd>& line_ends(Memory& m, lark::LexState q, lark::Guards g, int32_t column, int32_t most) const;
   template <class F>
   bool any_line_end(Memory& m, const Context& c, lark::LexState q, F f) const;
   bool is_complete(Memory& m, const Context& c) const;

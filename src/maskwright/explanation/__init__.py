@@ -15,7 +15,7 @@ from maskwright.matcher import Matcher
 from maskwright.vocabulary import Vocabulary
 
 from .continuations import END, Characters, quote
-from .expected import expected_in_grammar, expected_in_json, expected_in_text
+from .expected import expected_in_grammar, expected_in_json, expected_in_text, rules_in_progress
 from .json_text import Place, place_of
 from .reasons import Reason, reasons
 from .replay import Stop, replay_text, replay_tokens
@@ -79,6 +79,7 @@ class _Findings:
     reasons: tuple[Reason, ...] = ()
     place: Place | None = None
     schema_path: str | None = None
+    rule: str | None = None
 
 
 def _explained(stop: Stop, constraint: Constraint, spelled: CompiledGrammar) -> Explanation:
@@ -88,7 +89,8 @@ def _explained(stop: Stop, constraint: Constraint, spelled: CompiledGrammar) -> 
     if isinstance(constraint, JsonSchema):
         findings = _in_json(constraint, matcher, read, "" if stop.ok or stop.why else rest)
     elif isinstance(constraint, Lark):
-        findings = _Findings(*expected_in_grammar(spelled.terminals, matcher))
+        rule = rules_in_progress(spelled.rules, matcher)
+        findings = _Findings(*expected_in_grammar(spelled.terminals, matcher), rule=rule)
     else:
         findings = _Findings(*expected_in_text(constraint, matcher, read))
     notes = (stop.why,) if stop.why else tuple(reason.text for reason in findings.reasons)
@@ -108,6 +110,7 @@ def _explained(stop: Stop, constraint: Constraint, spelled: CompiledGrammar) -> 
         pointer=findings.place.pointer if findings.place else None,
         schema_path=findings.schema_path,
         token=stop.token,
+        rule=findings.rule,
     )
 
 

@@ -14,7 +14,7 @@ from .continuations import END, Characters, characters, literals, quote, words
 from .json_text import Place
 from .schema import Schemas
 
-__all__ = ["Expected", "expected_in_grammar", "expected_in_json", "expected_in_text"]
+__all__ = ["Expected", "expected_in_grammar", "expected_in_json", "expected_in_text", "rules_in_progress"]
 
 _MOST = 20  # keys and choices that are listed
 _BLANKS = frozenset(b" \t\r\n")
@@ -71,6 +71,17 @@ def expected_in_grammar(terminals: tuple[str, ...], matcher: Matcher) -> Expecte
     found, can_end = characters(matcher), matcher.is_accepting
     phrases = [terminals[number] for number in matcher.expected_terminals()]
     return Expected((*phrases, *(["end of text"] if can_end else [])), found, can_end)
+
+
+def rules_in_progress(rules: tuple[str, ...], matcher: Matcher) -> str | None:
+    """The rules of a Lark grammar that go on at a place, as the parser's states tell.
+
+    Args:
+        rules: by state.
+        matcher: at the place.
+    """
+    names = {name for state in matcher.parser_states() if state < len(rules) for name in rules[state].split(", ")}
+    return ", ".join(sorted(names - {""})) or None
 
 
 def _begins(bounds: tuple[int, int], firsts: set[int]) -> bool:

@@ -33,6 +33,7 @@ class Explanation:
         pointer: the JSON pointer of the value being written; between values, of their container. None outside JSON.
         schema_path: JSON pointer of the first keyword that is broken, or else of the schema of that value; None outside
             JSON.
+        rule: the rules of a Lark grammar that are in progress there, separated by commas; None for other constraints.
         token: the position in the tokens of the one that is refused; None where all are allowed, or text was given.
     """
 
@@ -51,6 +52,7 @@ class Explanation:
     pointer: str | None = None
     schema_path: str | None = None
     token: int | None = None
+    rule: str | None = None
 
     def __str__(self) -> str:
         verdict = "allowed" if self.complete else "incomplete" if self.ok else "refused"
@@ -67,6 +69,8 @@ class Explanation:
         elif self.expected:
             lines.append(f"expected: {', '.join(self.expected)}")
         lines += [f"because {reason}" for reason in self.reasons]
+        if self.rule is not None and not self.complete:
+            lines.append(f"rule: {self.rule}")
         if self.pointer is not None and not self.complete:
             lines.append(f"value: {self.pointer or '#'}")
         if self.schema_path is not None and not self.complete:

@@ -77,7 +77,6 @@ REFUSED = [
     ("start: /a/", {"transformer": object()}, "option transformer", "transformer"),
     ("start: /a/", {"lexer_callbacks": {"A": str}}, "option lexer_callbacks", "lexer_callbacks"),
     ("start: /a/", {"use_bytes": True}, "option use_bytes", "use_bytes"),
-    ("start: /a/", {"regex": True}, "option regex", "regex=True"),
     ("start: /a/", {"postlex": object(), "parser": "lalr"}, "option postlex", "postlex"),
     ("start: /a/", {"parser": "lalr", "lexer": "dynamic"}, "option lexer", "no lexer"),
     ("start: /a/", {"parser": "ll"}, "option parser", "parser='ll'"),

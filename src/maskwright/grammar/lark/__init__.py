@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright._interrupt import interruptible
 from maskwright.errors import LarkError, LimitError, MaskwrightError, UnsatisfiableError
-from maskwright.grammar.lark.indents import read_indenter
-from maskwright.grammar.lark.load import lark_version, load
+from maskwright.grammar.lark.indents import read_indenter, resolved
+from maskwright.grammar.lark.load import lark_version, load, quick_lexers
 from maskwright.grammar.lark.lower import lower
 from maskwright.grammar.lark.lowered import Lowered
 from maskwright.grammar.lark.options import checked
@@ -41,12 +42,14 @@ class LarkPlan:
     Args:
         grammar: for the core.
         terminals: how each is shown to people, by number.
+        rules: those in progress, by state of the parser.
         report: one entry for the whole.
         whitespace: means nothing here.
     """
 
     grammar: _core.LarkGrammar
     terminals: tuple[str, ...]
+    rules: tuple[str, ...]
     report: Report
     whitespace: int = 0
 
@@ -138,7 +141,11 @@ class Lark(Constraint):
 
     @classmethod
     def shipped(cls, name: str) -> Lark:
-        """A grammar of the package: "arithmetic", "csv", "iso8601", "json" or "sql". Raises ValueError for others."""
+        """A grammar of the package: "arithmetic", "csv", "iso8601", "json", "python" or "sql".
+
+        Raises:
+            ValueError: for other names.
+        """
         path = shipped_path(name)
         made = cls(path.read_text(encoding="utf-8"), **SHIPPED[name])
         made._set(_shipped=path.with_suffix(".lowered"))
@@ -170,7 +177,7 @@ class Lark(Constraint):
     def describe(self) -> dict[str, Any]:
         """This grammar as JSON data, for files. Raises MaskwrightError where it holds objects."""
         for name in ("edit_terminals", "postlex"):
-            if self.options[name] is not None:
+            if not isinstance(self.options[name], str | None):
                 message = f"a Lark grammar with {name} has no form in a file"
                 raise MaskwrightError(message, location=name, hint="Pickle the compiled grammar instead")
         return {"kind": "lark", "text": self.text, "options": self.options}
@@ -183,7 +190,8 @@ class Lark(Constraint):
     def fingerprint(self) -> str:
         """The content key of the compile cache; files that are imported count by their path."""
         told = {k: v for k, v in sorted(self.options.items()) if k not in ("edit_terminals", "postlex")}
-        told["objects"] = [id(self.options["edit_terminals"]), id(self.options["postlex"])]
+        objects = (self.options["edit_terminals"], self.options["postlex"])
+        told["objects"] = [o if isinstance(o, str) else id(o) for o in objects]
         data = json.dumps([self.text, told, lark_version()], sort_keys=True, default=repr)
         return "lark:" + hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -191,7 +199,8 @@ class Lark(Constraint):
         """Lark's own parser for this grammar and these options, for trees. Raises what lark raises."""
         import lark
 
-        return lark.Lark(self.text, **self.options)
+        options = {**self.options, "postlex": resolved(self.options["postlex"])}
+        return lark.Lark(self.text, **options, _plugins=quick_lexers())
 
     def plan(self, limits: CompileLimits, cancel: Cancel | None = None) -> Plan:
         """Loads and lowers the grammar. Raises LarkError, LimitError, UnsatisfiableError."""
@@ -206,7 +215,7 @@ class Lark(Constraint):
             verdict = interruptible(grammar.survey)
         except ValueError as error:
             hint = "Ignore some text between tokens, or write terminals that do not end in the middle of longer ones"
-            raise LimitError(str(error), location="grammar", hint=hint) from None
+            raise self._limit(str(error), lowered, hint) from None
         budget.check("grammar")
         if verdict == -2:
             hint = "Ignore blanks, and write terminals that a blank ends"
@@ -219,7 +228,15 @@ class Lark(Constraint):
             raise UnsatisfiableError(message, location=places.rule(start), hint=hint)
         detail = f"{self.options['parser']}, {self._lexer()} lexer, {len(lowered.terminals)} terminals"
         report = Report((ReportEntry("", "grammar", "enforced", detail),))
-        return LarkPlan(grammar, lowered.terminals, report)
+        return LarkPlan(grammar, lowered.terminals, lowered.rules, report)
+
+    def _limit(self, message: str, lowered: Lowered, hint: str) -> LimitError:
+        """The core's complaint, with the names of its terminals, at the place of the first."""
+        numbers = [int(n) for n in re.findall(r"#(\d+)", message)]
+        told = re.sub(r"#(\d+)", lambda m: lowered.terminals[int(m[1])], message)
+        shown = lowered.terminals[numbers[0]] if numbers else "grammar"
+        place = self.places().text(shown) if shown.startswith('"') else self.places().terminal(shown)
+        return LimitError(told, location=place, hint=hint)
 
     def places(self) -> Places:
         """Where names are defined."""
@@ -232,12 +249,12 @@ class Lark(Constraint):
         """The form that the core reads. Raises LarkError and UnsatisfiableError."""
         options = checked(self.options)
         places = self.places()
-        read_indenter(options["postlex"], options["lexer"])
         shipped = self.__dict__.get("_shipped")
         if shipped is not None:
             found = read_lowered(shipped, shipped_key(self.text))
             if found is not None:
                 return found
+        read_indenter(options["postlex"], options["lexer"])
         place = cache_file(self.text, options, lark_version())
         found = read_lowered(*place) if place else None
         if found is None:
@@ -249,7 +266,8 @@ class Lark(Constraint):
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"text": self.text, "options": self.options}
+        shipped = self.__dict__.get("_shipped")
+        return {"text": self.text, "options": self.options} | ({} if shipped is None else {"_shipped": shipped})
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._set(**state)

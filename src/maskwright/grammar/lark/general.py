@@ -160,6 +160,7 @@ def _fill(automaton: _Automaton, tables: Tables, terminals: dict[str, int]) -> N
                 moves[body[at]].add((rule, at + 1))
         tables.add_state()
         tables.reduces[state] = sorted(reduces)
+        tables.in_progress[state] = {automaton.rules[rule].lhs for rule, _ in automaton.kernels[state]}
         for symbol, items in moves.items():
             to = automaton.state(frozenset(items))
             if symbol.terminal:

@@ -16,6 +16,17 @@ from maskwright.grammar.lark.tables import Rule, Tables
 
 _NAMES = ("NL_type", "OPEN_PAREN_types", "CLOSE_PAREN_types", "INDENT_type", "DEDENT_type", "tab_len")
 _STATE = {"paren_level", "indent_level"}
+# Indenters by name, so that grammars with them can be kept in files. "python": of the shipped grammar.
+NAMED: dict[str, dict[str, Any]] = {
+    "python": {
+        "NL_type": "_NEWLINE",
+        "OPEN_PAREN_types": ["LPAR", "LSQB", "LBRACE"],
+        "CLOSE_PAREN_types": ["RPAR", "RSQB", "RBRACE", "CONVERTED"],
+        "INDENT_type": "_INDENT",
+        "DEDENT_type": "_DEDENT",
+        "tab_len": 8,
+    }
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +48,25 @@ class Indents:
         return [1, *own, len(opening), *opening, len(closing), *closing]
 
 
+def resolved(postlex: Any) -> Any:
+    """The Indenter of a name, for lark; other objects as they are. Raises LarkError for unknown names."""
+    if not isinstance(postlex, str):
+        return postlex
+    if postlex not in NAMED:
+        hint = f"Give an Indenter, or one of the names {', '.join(NAMED)}"
+        raise LarkError(f"there is no Indenter {postlex!r}", location="option postlex", hint=hint)
+    from lark.indenter import Indenter
+
+    return type("NamedIndenter", (Indenter,), NAMED[postlex])()
+
+
 def read_indenter(postlex: Any, lexer: str) -> Indents | None:
     """What an Indenter says. Raises LarkError for other objects, and where one overrides methods."""
     if postlex is None:
         return None
     from lark.indenter import Indenter
+
+    postlex = resolved(postlex)
 
     if not isinstance(postlex, Indenter):
         hint = "It may change tokens while parsing; only Indenters that set class attributes are supported"

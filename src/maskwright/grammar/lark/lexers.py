@@ -9,6 +9,7 @@ from typing import Any
 from maskwright.errors import LarkError
 from maskwright.grammar.lark.assembly import MATCH, Assembly
 from maskwright.grammar.lark.patterns import PatternCompiler
+from maskwright.grammar.lark.regex_module import need_regex
 from maskwright.grammar.lark.source import Places
 
 FIRST, EACH, EVERY = range(3)  # Lexer::Kind of the core
@@ -33,11 +34,20 @@ class Terminals:
         flags: `g_regex_flags`.
         lexer: the name of the lexer.
         places: where in the grammar's text names are defined.
+        regex: lark matches with the `regex` package.
     """
 
     def __init__(
-        self, definitions: dict[str, Any], numbers: dict[str, int], flags: int, lexer: str, places: Places
+        self,
+        definitions: dict[str, Any],
+        numbers: dict[str, int],
+        flags: int,
+        lexer: str,
+        places: Places,
+        regex: bool = False,
     ) -> None:
+        self.regex = regex
+        self.module = need_regex() if regex else re
         self.assembly = Assembly()
         self.definitions = definitions
         self.numbers = numbers
@@ -57,7 +67,7 @@ class Terminals:
     def _compile(self, name: str, match: int) -> int:
         definition = self.definitions[name]
         compiler = PatternCompiler(
-            self.assembly, name, self.places.terminal(name), lookaround=self.lexer != "dynamic_complete"
+            self.assembly, name, self.places.terminal(name), self.lexer != "dynamic_complete", self.regex
         )
         pattern = definition.pattern.to_regexp()
         if self.lexer in ("basic", "contextual"):
@@ -67,13 +77,13 @@ class Terminals:
     def _check_combined(self, name: str, pattern: str, compiler: PatternCompiler) -> None:
         """What lark notices when it joins all terminals into one expression, at the first parse."""
         try:
-            found = re.compile(pattern, self.flags)
-        except (re.error, OverflowError) as error:
+            found = self.module.compile(pattern, self.flags)
+        except (self.module.error, OverflowError) as error:
             compiler.refuse(f"is not a regular expression: {error}", "Correct it")
         clash = sorted(set(found.groupindex) & set(self.numbers))
         if clash:
             compiler.refuse(f"has a group named {clash[0]} like a terminal", "Write (?:...), groups have no use here")
-        if found.flags & ~re.U != self.flags & ~re.U:
+        if not self.regex and found.flags & ~re.U != self.flags & ~re.U:
             hint = "Write the flag behind the expression: /.../i"
             compiler.refuse("sets flags inside it for all of it, which lark refuses at its first parse", hint)
 
@@ -89,7 +99,7 @@ class Terminals:
         key = regex.name, text.name
         if key not in self._taken:
             value = text.pattern.value
-            found = re.match(regex.pattern.to_regexp(), value, self.flags)
+            found = self.module.match(regex.pattern.to_regexp(), value, self.flags)
             self._taken[key] = found is not None and found.group(0) == value
         return self._taken[key]
 

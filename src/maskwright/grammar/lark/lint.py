@@ -6,16 +6,20 @@ expressions; it reads a part of Python's syntax, and what it cannot read is pass
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from maskwright.errors import LarkError
 from maskwright.grammar.lark.general import productive
 from maskwright.grammar.lark.load import Loaded, load
 from maskwright.grammar.lark.options import checked
 from maskwright.grammar.lark.source import Places
 
 _SECONDS = 5.0
+_DEFINED = re.compile(r"^[ \t]*[?!]{0,2}([A-Za-z_]\w*)(?:\{[^}]*\})?(?:\.-?\d+)?[ \t]*:", re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +36,48 @@ class Finding:
 def lint(text: str, options: dict[str, Any], places: Places) -> list[Finding]:
     """The remarks on a grammar, in the order of what they are about. Raises LarkError where it cannot be loaded."""
     settled = checked(options)
-    loaded = load(text, settled, places)
-    found = [*_rules(loaded, places), *_conflicts(loaded)]
+    empty: list[str] = []
+    try:
+        loaded = load(text, {**settled, "edit_terminals": _recording(settled["edit_terminals"], empty)}, places)
+    except LarkError:
+        if not empty:
+            raise
+        # That is what it was refused for: lark has no terminals without text.
+        told = "may match the empty string: make it one character long at least, and optional in the rules"
+        return [Finding(places.terminal(name), f"terminal {name} {told}") for name in dict.fromkeys(empty)]
+    found = [*_rules(loaded, places), *_unused(text, loaded, places), *_conflicts(loaded)]
     if settled["lexer"] in ("basic", "contextual"):
         found += _collisions(loaded, places)
     elif settled["lexer"] == "dynamic":
         found += _keywords(loaded, places)
     return found
+
+
+def _recording(given: Callable[[Any], Any] | None, empty: list[str]) -> Callable[[Any], Any]:
+    """`edit_terminals` that takes down which may be empty."""
+
+    def edit(terminal: Any) -> Any:
+        made = terminal if given is None else given(terminal) or terminal
+        if made.pattern.min_width == 0:
+            empty.append(str(made.name))
+        return made
+
+    return edit
+
+
+def _unused(text: str, loaded: Loaded, places: Places) -> list[Finding]:
+    """Rules and terminals of the text that lark leaves out, since nothing that is reached asks for them."""
+    had = {re.split(r"[{]", r.lhs)[0] for r in loaded.rules} | {str(t.name) for t in loaded.lark.terminals}
+    plain = re.sub(r"//[^\n]*", "", text)
+    out = []
+    for name in dict.fromkeys(_DEFINED.findall(plain)):
+        if name in had:
+            continue
+        if name.lstrip("_")[:1].islower():
+            out.append(Finding(places.rule(name), f"rule {name} is not reached from {loaded.starts[0]}"))
+        elif len(re.findall(rf"\b{name}\b", plain)) == 1:
+            out.append(Finding(places.terminal(name), f"terminal {name} is used nowhere"))
+    return out
 
 
 def _rules(loaded: Loaded, places: Places) -> list[Finding]:
@@ -70,8 +109,6 @@ def _conflicts(loaded: Loaded) -> list[Finding]:
 
 def _keywords(loaded: Loaded, places: Places) -> list[Finding]:
     """Under the dynamic lexer a word is a keyword and a name at once."""
-    import re
-
     out = []
     for word in loaded.lark.terminals:
         if word.pattern.type != "str" or not word.pattern.value.isalpha():

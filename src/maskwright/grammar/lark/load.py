@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maskwright.errors import ConstraintError, LarkError
+from maskwright.grammar.lark.dead_ends import LiveItems
+from maskwright.grammar.lark.indents import resolved
+from maskwright.grammar.lark.regex_module import need_regex
 from maskwright.grammar.lark.source import Places
 from maskwright.grammar.lark.tables import Rule, Symbol
 
@@ -30,6 +34,7 @@ class Loaded:
         starts: the names of its start rules.
         conflicts: look-aheads where a conflict of the LALR table was resolved.
         harmful: those behind which, in some place of the automaton, nothing else could follow the rule that lost.
+        live: what can be finished, of lalr's automaton; None for other parsers.
     """
 
     lark: Lark
@@ -37,6 +42,7 @@ class Loaded:
     starts: list[str]
     conflicts: list[str]
     harmful: list[str]
+    live: LiveItems | None = None
 
 
 def load(text: str, options: dict[str, Any], places: Places) -> Loaded:
@@ -47,14 +53,16 @@ def load(text: str, options: dict[str, Any], places: Places) -> Loaded:
     """
     from lark import Lark
 
-    conflicts: list[str] = []
-    harmful: list[str] = []
-    given = dict(options)
+    seen = _Seen()
+    if options.get("regex"):
+        need_regex()
+    given = {**options, "postlex": resolved(options["postlex"])}
     parser, cyk = given["parser"], given["parser"] == "cyk"
     if cyk:
         given["parser"] = "earley"
+    given["_plugins"] = quick_lexers()
     if parser == "lalr":
-        given["_plugins"] = {"LALR_Parser": _recording_parser(conflicts, harmful)}
+        given["_plugins"]["LALR_Parser"] = _recording_parser(seen)
     try:
         made = Lark(text, **given)
     except ConstraintError:
@@ -68,7 +76,39 @@ def load(text: str, options: dict[str, Any], places: Places) -> Loaded:
     ]
     if cyk:
         _check_cyk(rules, places)
-    return Loaded(made, rules, list(made.options.start), conflicts, harmful)
+    return Loaded(made, rules, list(made.options.start), seen.conflicts, seen.harmful, seen.items)
+
+
+@dataclass(slots=True)
+class _Seen:
+    conflicts: list[str] = field(default_factory=list)
+    harmful: list[str] = field(default_factory=list)
+    items: LiveItems | None = None
+
+
+def quick_lexers() -> dict[str, Any]:
+    """Lark's lexers as plug-ins, without the search for colliding terminals, which can take minutes and only warns.
+
+    With strict=True it decides what is refused, and stays.
+    """
+    from lark.lexer import BasicLexer, ContextualLexer
+
+    class Silent:
+        def count_marked_pairs(self) -> int:
+            return 1_000  # so many that lark looks no further
+
+    class Basic(BasicLexer):
+        def __init__(self, conf: Any, comparator: Any = None) -> None:
+            super().__init__(conf, comparator if conf.strict else Silent())
+
+    class Contextual(ContextualLexer):
+        def __init__(self, conf: Any, states: Any, always_accept: Any = ()) -> None:
+            if not conf.strict:
+                Basic(copy(conf))  # notices what is wrong with terminals
+                conf.skip_validation = True
+            super().__init__(conf, states, always_accept)
+
+    return {"BasicLexer": Basic, "ContextualLexer": Contextual}
 
 
 def _translated(error: Exception, places: Places) -> LarkError:
@@ -97,8 +137,8 @@ def _named_place(message: str, places: Places) -> str:
     return "grammar"
 
 
-def _recording_parser(conflicts: list[str], harmful: list[str]) -> type:
-    """Lark's LALR parser, which also tells where it settled conflicts."""
+def _recording_parser(seen: _Seen) -> type:
+    """Lark's LALR parser, which also tells where it settled conflicts, and what can never be finished."""
     from lark.parsers import lalr_analysis
     from lark.parsers.lalr_analysis import LALR_Analyzer
     from lark.parsers.lalr_parser import LALR_Parser, _Parser
@@ -108,9 +148,10 @@ def _recording_parser(conflicts: list[str], harmful: list[str]) -> type:
             for itemset in self.lr0_itemsets:
                 taken = set(itemset.transitions)
                 ahead = itemset.lookaheads.items()
-                conflicts.extend(str(la.name) for la, rules in ahead if len(rules) > 1 or la in taken)
-                harmful.extend(str(la.name) for la, rules in ahead if len(rules) > 1)
-            if conflicts:
+                seen.conflicts.extend(str(la.name) for la, rules in ahead if len(rules) > 1 or la in taken)
+                seen.harmful.extend(str(la.name) for la, rules in ahead if len(rules) > 1)
+            seen.items = LiveItems(self)
+            if seen.conflicts:
                 self._find_harmful()
             super().compute_lalr1_states()
 
@@ -121,7 +162,7 @@ def _recording_parser(conflicts: list[str], harmful: list[str]) -> type:
             for place, lost in self.lookback.items():
                 for itemset, _ in lost:
                     if follow[place] and not follow[place] - set(itemset.transitions):
-                        harmful.extend(str(la.name) for la in follow[place])
+                        seen.harmful.extend(str(la.name) for la in follow[place])
 
     class Parser(LALR_Parser):
         def __init__(self, parser_conf: Any, debug: bool = False, strict: bool = False) -> None:

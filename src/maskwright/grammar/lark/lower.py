@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from maskwright.errors import LarkError, UnsatisfiableError
@@ -31,7 +32,8 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
     numbers = _terminal_numbers(loaded)
     definitions = {str(t.name): t for t in loaded.lark.terminals}
     _check_declared(loaded, definitions, indents, places)
-    terminals = Terminals(definitions, numbers, int(options.get("g_regex_flags", 0)), lexer, places)
+    flags = int(options.get("g_regex_flags", 0))
+    terminals = Terminals(definitions, numbers, flags, lexer, places, bool(options.get("regex")))
     ignored = [name in loaded.lark.ignore_tokens for name in numbers]
     kind = KINDS[lexer]
     if kind in (EACH, EVERY):
@@ -66,7 +68,14 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
         return json.dumps(pattern.value, ensure_ascii=False) if pattern.type == "str" else name
 
     words = flatten(terminals.assembly, kind, starts, ignored, tables, numbers, layout)
-    return Lowered(words, tuple(map(shown, numbers)))
+    return Lowered(words, tuple(map(shown, numbers)), tuple(map(_rules_shown, tables.in_progress)))
+
+
+def _rules_shown(names: set[str]) -> str:
+    """Names of rules as they stand in the grammar: those made for repeats are told by what they are part of."""
+    told = {re.sub(r"^\$(root_|all_)", "", name) for name in names}
+    told = {re.sub(r"^__(.+?)_(plus|star)_\d+$", r"\1", name) for name in told}
+    return ", ".join(sorted({re.split(r"[{$]", name)[0] for name in told}))
 
 
 def _check_productive(loaded: Loaded, places: Places) -> None:
@@ -115,15 +124,25 @@ def _lexer_of(loaded: Loaded) -> Any:
 def _lalr_tables(loaded: Loaded, terminals: dict[str, int], indents: Indents | None) -> Tables:
     frontend: Any = loaded.lark.parser
     table = frontend.parser._parse_table
+    live = loaded.live
+    assert live is not None
     # With indentation there is no search to fall back to (indents.py).
     settled = loaded.conflicts if indents is None else loaded.harmful
-    tables = Tables(general=False, reduced=not settled and _all_productive(loaded))
+    tables = Tables(general=False, reduced=not settled and live.consistent)
     rules: dict[int, int] = {}
     for state in sorted(table.states):
         assert tables.add_state() == state
-    for state, row in table.states.items():
+    rows = {
+        state: {name: action for name, action in row.items() if (state, name) not in live.dead}
+        for state, row in table.states.items()
+        if state in live.live
+    }
+    wanted = {name for row in rows.values() for name, (action, _) in row.items() if action.name == "Shift"} | {END}
+    for state, row in rows.items():
         for name, (action, arg) in row.items():
             if action.name == "Reduce":
+                if name not in wanted:
+                    continue
                 if id(arg) not in rules:
                     rules[id(arg)] = len(tables.rules)
                     body = tuple(Symbol(str(s.name), bool(s.is_term)) for s in arg.expansion)
@@ -135,13 +154,9 @@ def _lalr_tables(loaded: Loaded, terminals: dict[str, int], indents: Indents | N
             else:
                 tables.gotos[state][tables.number(name)] = arg
     tables.set_rules(tables.rules)
+    tables.in_progress = live.in_progress
     tables.starts = [(table.start_states[s], table.end_states[s], -1) for s in loaded.starts]
     return tables
-
-
-def _all_productive(loaded: Loaded) -> bool:
-    good = productive(loaded.rules)
-    return all(s.terminal or s.name in good for r in loaded.rules for s in r.body)
 
 
 def _lalr_lexers(loaded: Loaded, terminals: Terminals, tables: Tables) -> list[LexerStart]:
@@ -153,6 +168,9 @@ def _lalr_lexers(loaded: Loaded, terminals: Terminals, tables: Tables) -> list[L
     numbers: dict[int, int] = {}
     starts: list[LexerStart] = []
     for state in range(len(tables.actions)):
+        if not tables.actions[state]:  # it is never reached, see dead_ends.py
+            tables.lexer_of.append(0)
+            continue
         one = by_state[state]
         if id(one) not in numbers:
             numbers[id(one)] = len(starts)

@@ -10,7 +10,8 @@ from maskwright.grammar.lark.assembly import Assembly
 from maskwright.grammar.lark.lexers import LexerStart
 from maskwright.grammar.lark.tables import Tables
 
-VERSION = 2
+VERSION = 2  # of the words
+FORM = 2  # of the files that hold them
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +21,12 @@ class Lowered:
     Args:
         words: for `_core.LarkGrammar`.
         terminals: how they are shown to people, by number: strings in quotes, others by name.
+        rules: the rules in progress, by state of the parser, separated by commas.
     """
 
     words: array[int]
     terminals: tuple[str, ...]
+    rules: tuple[str, ...] = ()
 
 
 def flatten(

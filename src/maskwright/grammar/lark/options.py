@@ -47,8 +47,6 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
     if lexer not in PARSERS[parser]:
         hint = f"Use one of {', '.join(map(repr, PARSERS[parser]))}"
         raise LarkError(f"parser={parser!r} has no lexer={lexer!r}", location="option lexer", hint=hint)
-    if options.get("regex"):
-        hint = r"Write the characters of \p{..} as a class, or import lark's unicode.lark"
-        raise LarkError("regex=True is not supported yet", location="option regex", hint=hint)
-    options.pop("regex", None)
+    if not options.setdefault("regex", False):
+        options.pop("regex")
     return options

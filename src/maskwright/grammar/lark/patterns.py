@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 from maskwright.errors import LarkError
 from maskwright.grammar.ir import ANY, Chars, merge_ranges, negate_ranges
 from maskwright.grammar.lark.assembly import END, MATCH, Assembly
+from maskwright.grammar.lark.regex_module import members as regex_members
+from maskwright.grammar.lark.regex_module import with_placeholders
 from maskwright.grammar.regex.unicode import python_set
 
 # The names are private, and have moved once.
@@ -52,9 +54,14 @@ class PatternCompiler:
         name: of the terminal, for the errors.
         location: in the grammar, likewise.
         lookaround: whether lookaheads and lookbehinds may be used.
+        regex: the expressions are the `regex` package's.
     """
 
-    def __init__(self, assembly: Assembly, name: str, location: str, lookaround: bool = True) -> None:
+    def __init__(
+        self, assembly: Assembly, name: str, location: str, lookaround: bool = True, regex: bool = False
+    ) -> None:
+        self.regex = regex
+        self.properties: dict[int, str] = {}
         self.out = assembly
         self.name = name
         self.location = location
@@ -66,6 +73,8 @@ class PatternCompiler:
 
     def program(self, pattern: str, flags: int, terminal: int) -> int:
         """Writes the program of a regular expression and tells where it starts."""
+        if self.regex:
+            pattern, self.properties = with_placeholders(pattern, self.refuse)
         try:
             tree = sre_parser.parse(pattern, flags)
         except (re.error, OverflowError, RecursionError) as error:
@@ -191,6 +200,8 @@ class PatternCompiler:
         """The code points of a character, a dot or a class."""
         if op is sre.ANY:
             return _ANY if flags & _S else negate_ranges(_NEWLINE)
+        if self.regex:
+            return self.regex_ranges(op, arg, flags)
         members = [(sre.LITERAL, arg)] if op in (sre.LITERAL, sre.NOT_LITERAL) else arg
         negated = op is sre.NOT_LITERAL
         singles: list[tuple[int, int]] = []
@@ -208,3 +219,19 @@ class PatternCompiler:
         if not letters and not flags & _I:
             return negate_ranges(plain) if negated else plain
         return python_set(plain, "".join(dict.fromkeys(letters)), negated, bool(flags & _I), bool(flags & _A))
+
+    def regex_ranges(self, op: Any, arg: Any, flags: int) -> tuple[tuple[int, int], ...]:
+        """The same as the `regex` package has it."""
+        members = arg if op is sre.IN else [(sre.LITERAL, arg)]
+        out = "[^" if op is sre.NOT_LITERAL or (sre.NEGATE, None) in members else "["
+        for kind, value in members:
+            if kind is sre.LITERAL:
+                out += self.properties.get(value, f"\\U{value:08x}")
+            elif kind is sre.RANGE:
+                low, high = value
+                if low in self.properties or high in self.properties:
+                    self.refuse("has a property at the end of a range", "Write it beside the range")
+                out += f"\\U{low:08x}-\\U{high:08x}"
+            elif kind is not sre.NEGATE:
+                out += "\\" + _CATEGORIES[value]
+        return regex_members(out + "]", flags)

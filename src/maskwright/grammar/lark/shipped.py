@@ -11,6 +11,7 @@ SHIPPED: dict[str, dict[str, Any]] = {
     "csv": {"parser": "lalr"},
     "iso8601": {"parser": "earley", "lexer": "dynamic"},
     "json": {"parser": "lalr"},
+    "python": {"parser": "lalr", "postlex": "python"},
     "sql": {"parser": "lalr", "lexer": "basic"},
 }
 

@@ -14,7 +14,7 @@ class Places:
     """
 
     def __init__(self, text: str, origin: str = "") -> None:
-        self.text = text
+        self._text = text
         self.origin = origin
 
     def at(self, line: int, column: int) -> str:
@@ -23,17 +23,22 @@ class Places:
 
     def offset(self, offset: int) -> str:
         """The same for an offset."""
-        line = self.text.count("\n", 0, offset) + 1
-        return self.at(line, offset - self.text.rfind("\n", 0, offset))
+        line = self._text.count("\n", 0, offset) + 1
+        return self.at(line, offset - self._text.rfind("\n", 0, offset))
 
     def _find(self, pattern: str) -> str | None:
-        found = re.search(pattern, self.text, re.M)
+        found = re.search(pattern, self._text, re.M)
         return None if found is None else self.offset(found.start(1))
 
     def terminal(self, name: str) -> str:
         """The place of a terminal."""
         base = re.escape(name)
         return self._find(rf"^[ \t]*({base})(\.-?\d+)?\s*:") or self._find(rf"^[ \t]*%\w+[^\n]*?\b({base})\b") or name
+
+    def text(self, quoted: str) -> str:
+        """The place where a string first stands, in its quotes."""
+        found = self._text.find(quoted)
+        return self.offset(found) if found >= 0 else quoted
 
     def rule(self, name: str) -> str:
         """The place of a rule."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from maskwright._files import cache_directory, write_atomically
-from maskwright.grammar.lark.lowered import VERSION, Lowered
+from maskwright.grammar.lark.lowered import FORM, VERSION, Lowered
 
 # Files that come with lark itself, the same for everyone who has its version.
 _OWN_IMPORT = re.compile(r"%import\s+(common|python|unicode|lark)\b")
@@ -30,13 +30,13 @@ def cache_file(text: str, options: dict[str, Any], version: str) -> tuple[Path, 
         options: those that matter, as they are given to lark.
         version: of lark and Python.
     """
-    if any(options.get(name) is not None for name in ("edit_terminals", "postlex")):
+    if not all(isinstance(options.get(name), str | None) for name in ("edit_terminals", "postlex")):
         return None
     imports = len(_IMPORT.findall(text))
     if imports and (options["import_paths"] or options["source_path"] or imports != len(_OWN_IMPORT.findall(text))):
         return None
     told = {k: v for k, v in options.items() if k not in ("source_path", "import_paths")}
-    data = json.dumps([text, told, version, VERSION], sort_keys=True, default=repr)
+    data = json.dumps([text, told, version, VERSION, FORM], sort_keys=True, default=repr)
     key = hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
     try:
         return cache_directory() / f"lark-{key[:32]}.bin", key
@@ -46,7 +46,7 @@ def cache_file(text: str, options: dict[str, Any], version: str) -> tuple[Path, 
 
 def shipped_key(text: str) -> str:
     """The key of a shipped form: they use nothing that differs between versions of Python or lark."""
-    return f"{VERSION}:" + hashlib.sha256(text.encode()).hexdigest()
+    return f"{VERSION}.{FORM}:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def read_lowered(path: Path, key: str) -> Lowered | None:
@@ -60,7 +60,8 @@ def read_lowered(path: Path, key: str) -> Lowered | None:
         words.frombytes(body)
         if told["order"] != sys.byteorder:
             words.byteswap()
-        return Lowered(words, tuple(told["terminals"]))
+        names = told["names"]
+        return Lowered(words, tuple(told["terminals"]), tuple(names[i] for i in told["rules"]))
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
@@ -68,6 +69,8 @@ def read_lowered(path: Path, key: str) -> Lowered | None:
 def write_lowered(path: Path, key: str, lowered: Lowered) -> None:
     """Writes a file whole or not at all. Raises OSError."""
     body = lowered.words.tobytes()
-    told = {"key": key, "order": sys.byteorder, "terminals": lowered.terminals}
+    names = {name: at for at, name in enumerate(dict.fromkeys(lowered.rules))}
+    told: dict[str, Any] = {"key": key, "order": sys.byteorder, "terminals": lowered.terminals}
+    told |= {"names": list(names), "rules": [names[rule] for rule in lowered.rules]}
     told["digest"] = hashlib.sha256(body).hexdigest()
     write_atomically(path, [json.dumps(told).encode() + b"\n", body])

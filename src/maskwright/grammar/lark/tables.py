@@ -34,6 +34,7 @@ class Tables:
         rules: the productions.
         nonterminals: their numbers.
         follow: by nonterminal, general: the look-aheads that may stand behind it.
+        in_progress: by state: the rules that go on there, for people.
         starts: (state, state behind the start symbol, the one behind an empty start symbol or -1).
     """
 
@@ -47,12 +48,14 @@ class Tables:
     follow: list[list[int]] = field(default_factory=list)
     starts: list[tuple[int, int, int]] = field(default_factory=list)
     lexer_of: list[int] = field(default_factory=list)
+    in_progress: list[set[str]] = field(default_factory=list)
 
     def add_state(self) -> int:
         """Another state without actions."""
         self.actions.append({})
         self.gotos.append({})
         self.reduces.append([])
+        self.in_progress.append(set())
         return len(self.actions) - 1
 
     def number(self, nonterminal: str) -> int:
