@@ -46,6 +46,7 @@ LexState Lexer::start(const std::vector<uint64_t>& terminals) {
 LexState Lexer::start_locked(const std::vector<uint32_t>& programs, const std::vector<uint32_t>& words, uint32_t lexer) {
   Key key;
   key.lexer = lexer;
+  key.fresh = true;
   uint64_t asked = 0;
   const auto run = [&](const std::vector<uint32_t>& all, size_t first, size_t last, bool cut) {
     Threads list;

@@ -122,6 +122,7 @@ class Lexer {
     Threads words;
     uint32_t lexer = 0;  // whose words these are
     Trackers trackers;
+    bool fresh = false;  // nothing of the token was read: between tokens, though a loop may lead to the same threads
     auto operator<=>(const Key&) const = default;
   };
   struct GuardKey {

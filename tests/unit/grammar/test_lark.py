@@ -41,6 +41,10 @@ TABLE = [
     ('start: "if" NAME\nNAME: /[a-z]+/', {"lexer": "dynamic"}, "if", {"a", "b", "c", "f", "i", "x", "ab", "if"}, False),
     ('start: NAME | "if"\nNAME: /[a-z]/', {"parser": "lalr", "lexer": "basic"}, "i", {"f"}, True),
     ('start: "a" start "b" |', {}, "a", {"a", "b", "ab"}, False),
+    # A loop back to where a token begins is not between tokens.
+    ("start: /a*b/", {"parser": "lalr", "lexer": "basic"}, "ab", set(), True),
+    ("start: /a*b/", {"lexer": "basic"}, "ab", set(), True),
+    ("start: /a*b/ | start", {"parser": "lalr", "lexer": "basic"}, "b", set(), True),
     ("start: /a(?=b)/ /b/", {}, "a", {"b"}, False),
     ("start: /a(?!b)/ /b|c/", {"parser": "lalr"}, "a", {"c"}, False),
 ]
