@@ -134,11 +134,11 @@ def compared(case: GrammarCase, rng: random.Random, texts: list[str]) -> str:
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 @pytest.mark.parametrize(
-    "count", [20, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(28_800)])], ids=["few", "many"]
+    "count", [60, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(28_800)])], ids=["few", "many"]
 )
 def test_language_is_larks(pair: tuple[str, str], count: int) -> None:
     logging.getLogger("lark").setLevel(logging.CRITICAL)
-    length = 3 if count < 100 else 4
+    length = 3 if count < 1000 else 4
     texts = ["".join(p) for n in range(length + 1) for p in product(ALPHABET, repeat=n)]
     outcomes: Counter[str] = Counter()
     if pair[0] == "lalr":  # most random grammars have conflicts
