@@ -113,7 +113,7 @@ class Program {
   Control no_control_;  // stands for what was defined as something else
   Counters counters_;
   RequestPool idle_requests_;
-  std::atomic<size_t> memo_limit_{size_t{32} << 20};
+  std::atomic<size_t> memo_limit_{size_t{4} << 20};
   StableVector<Node> nodes_;
   StableVector<std::unique_ptr<Machine>> machines_;
   std::mutex cost_mutex_;

@@ -1,6 +1,7 @@
 #include "request.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "mask.h"
 #include "uniqueness.h"
@@ -67,10 +68,14 @@ const MaskRecord& Request::keep_mask(ConfigId id, std::unique_ptr<MaskRecord> ma
   constexpr size_t kEntry = 100;
   const size_t bytes = mask->bytes_used() + kEntry;
   if (mask_bytes_ + bytes > program_->memo_limit() && !masks_.empty()) {
-    masks_.clear();
+    dropped_.clear();
+    masks_.swap(dropped_);  // both keep their tables: to free a large one makes the allocator tidy up for milliseconds
+    masks_.reserve(dropped_.size());
     mask_bytes_ = 0;
     Counters::add(program_->counters().memo_evictions, 1);
   }
+  constexpr int kFreed = 4;
+  for (int i = 0; i < kFreed && !dropped_.empty(); ++i) dropped_.erase(dropped_.begin());
   mask_bytes_ += bytes;
   auto& slot = masks_[id];
   slot = std::move(mask);

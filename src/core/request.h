@@ -159,7 +159,8 @@ class Request {
   std::vector<Item> scratch_[2];  // of advance
   std::vector<NodeId> needs_;
   std::vector<std::unique_ptr<MachineMemory>> memories_;
-  std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>> masks_;
+  using Masks = std::unordered_map<ConfigId, std::unique_ptr<MaskRecord>>;
+  Masks masks_, dropped_;  // dropped ones are freed a few at a time: all at once would take milliseconds
   size_t mask_bytes_ = 0;
   std::vector<int8_t> liveness_;
   std::shared_ptr<SpellingSearch> spelling_[2];  // shared: its type is complete in spelling.cc alone

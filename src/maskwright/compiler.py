@@ -89,7 +89,7 @@ class CompiledGrammar:
         `nodes`: parts of the constraint handed out so far (lowered or about to be); `masks`: walked, not found in a
         request's memo; `memo_hits`: found there; `live_nodes`: nodes of the vocabulary's trie that walks reached one
         by one; `dead_probes`: bytes that they tried in vain; `configurations`: new ones that they came upon;
-        `memo_evictions`: times that a request's memo grew over 32 MB and was emptied.
+        `memo_evictions`: times that a request's memo grew over 4 MB and was emptied.
 
         Of the vocabulary, shared by all that is compiled for it: `bases_built`, tables of what character classes and
         patterns allow; `base_bytes`, what those kept take, about; `base_evictions`, times that they came to more than
