@@ -124,7 +124,7 @@ class Contrastive:
     alpha: float = 0.6
 
     def __post_init__(self) -> None:
-        _check("k", self.k, _is_whole(self.k) and self.k >= 1, "a whole number, at least 1")
+        _check("k", self.k, _is_whole(self.k) and 1 <= self.k <= 256, "a whole number between 1 and 256")
         _check("alpha", self.alpha, 0 <= self.alpha <= 1, "between 0 and 1")
 
 

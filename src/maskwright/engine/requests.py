@@ -130,6 +130,8 @@ def rules(
         raise TypeError(f"processor is {processor!r}; it must be a function of tokens and logits")
     if thinking is not None and not isinstance(thinking, Thinking):
         raise TypeError(f"thinking is {thinking!r}; pass maskwright.Thinking(end=...)")
+    if cancel is not None and not callable(getattr(cancel, "is_set", None)):
+        raise TypeError(f"cancel is {cancel!r}; it must have is_set(), as a threading.Event has")
     stops, stop_ids = _stops(stop)
     if search is not None:
         named = {"seed": seed, "processor": processor, "logprobs": logprobs}

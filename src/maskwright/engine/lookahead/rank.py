@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from maskwright.engine.lookahead.base import Base, check_request
 from maskwright.engine.lookahead.certified import tighten
@@ -15,7 +16,7 @@ from maskwright.engine.lookahead.guesses import Guesses
 from maskwright.engine.lookahead.results import finished
 from maskwright.engine.lookahead.search import ByMass, Leaf, OutOfBudget, Race, Search
 from maskwright.engine.lookahead.session import Session, budget_error, check_base, draws_of, no_output
-from maskwright.engine.lookahead.settings import Lookahead
+from maskwright.engine.lookahead.settings import Lookahead, as_lookahead
 from maskwright.engine.lookahead.store import put
 from maskwright.engine.requests import build_requests, compile_for, is_one_prompt, rules
 from maskwright.errors import GenerationError
@@ -61,7 +62,7 @@ def classify(
     labels: Any,
     *,
     sampling: Sampling | None = None,
-    lookahead: Lookahead | None = None,
+    lookahead: Literal["exact", "certified"] | Lookahead | None = None,
     max_tokens: int | None = None,
     batch_size: int = 32,
 ) -> Any:
@@ -91,7 +92,7 @@ def classify(
         GenerationError: the labels have more than `enumerate_nodes` prefixes in tokens; prompt and labels exceed the
             context.
     """
-    settings = lookahead or Lookahead()
+    settings = as_lookahead(lookahead) or Lookahead()
     if settings.method not in ("exact", "certified"):
         raise ValueError(f"method is {settings.method!r}; classify computes, by 'exact' or 'certified'")
     how = rules(sampling=sampling, lookahead=settings, max_tokens=max_tokens, batch_size=batch_size)
@@ -172,7 +173,7 @@ def topk(
         ConstraintError, GenerationError: as `maskwright.generate`.
         ValueError: k is less than 1.
     """
-    if k < 1:
+    if operator.index(k) < 1:
         raise ValueError(f"k is {k}; it must be at least 1")
     settings = replace(lookahead or Lookahead(), method="exact")
     how = rules(sampling=sampling, lookahead=settings, max_tokens=max_tokens, seed=seed)

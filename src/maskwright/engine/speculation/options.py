@@ -20,6 +20,11 @@ __all__ = ["Draft", "Heads", "NGram", "PromptLookup", "Speculative"]
 HeadFunction = Callable[["torch.Tensor", Sequence[int]], "torch.Tensor | None"]
 
 
+# Every run of so many tokens is counted, and a forward verifies so many candidates: more is a slip.
+_LONGEST_GRAM = 32
+_WIDEST = 64
+
+
 @dataclass(frozen=True)
 class PromptLookup:
     """Drafts what followed the last tokens where they came before, in the prompt or the output (prompt lookup).
@@ -60,8 +65,8 @@ class NGram:
     counted: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if operator.index(self.order) < 1:
-            raise ValueError(f"order is {self.order}; it must be at least 1")
+        if not 1 <= operator.index(self.order) <= _LONGEST_GRAM:
+            raise ValueError(f"order is {self.order}; it must be between 1 and {_LONGEST_GRAM}")
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,10 @@ class Speculative:
         for name in ("width", "longest"):
             if operator.index(getattr(self, name)) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if self.width > _WIDEST:
+            raise ValueError(f"width is {self.width}; it must be at most {_WIDEST}")
+        if self.costs is not None and len(self.costs) != 2:
+            raise ValueError(f"costs are {self.costs!r}; give two numbers")
         if self.costs is not None and not all(0 <= cost < math.inf for cost in self.costs):
             raise ValueError(f"costs are {self.costs!r}; they must be finite and at least 0")
 
