@@ -28,6 +28,14 @@ def test_slips_are_refused(call: Any, kind: type[Exception], words: str) -> None
         call()
 
 
+def test_a_lookahead_that_is_cancelled_before_it_begins() -> None:
+    stopped = threading.Event()
+    stopped.set()
+    result = mw.generate(ToyModel(), "p", mw.Choice(["a", "b"]), lookahead="exact", seed=1, cancel=stopped)
+    assert result.finish_reason == "cancelled"
+    assert not result.valid
+
+
 def test_the_greatest_values_are_taken() -> None:
     assert mw.NGram(32, "abc").order == 32
     assert mw.Speculative(mw.PromptLookup(), width=64, costs=(0.1, 0.2)).width == 64

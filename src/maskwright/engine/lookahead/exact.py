@@ -36,7 +36,7 @@ def run(
 def read_finite(sessions: Sequence[Session]) -> None:
     """Reads the languages that are to be computed as a whole, those of several prompts together."""
     finite = _finite(sessions)
-    while finite:
+    while finite and not finite[0].how.cancelled():
         size = finite[0].how.batch_size
         grammar = finite[0].base.request.constraint
         batch = [session for session in finite if session.base.request.constraint is grammar][:size]

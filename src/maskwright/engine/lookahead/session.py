@@ -102,6 +102,8 @@ class Session:
         self.calls, self.nodes = self.reader.calls, self.reader.nodes
         self.trie.draws += 1
         try:
+            if self.how.cancelled():
+                raise _Cancelled
             leaf, stats = sampler(self, request.stream)
         except OutOfBudget:
             return self._fall_back(request, started)
