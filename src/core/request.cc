@@ -69,7 +69,7 @@ const MaskRecord& Request::keep_mask(ConfigId id, std::unique_ptr<MaskRecord> ma
   const size_t bytes = mask->bytes_used() + kEntry;
   if (mask_bytes_ + bytes > program_->memo_limit() && !masks_.empty()) {
     dropped_.clear();
-    masks_.swap(dropped_);  // both keep their tables: to free a large one makes the allocator tidy up for milliseconds
+    masks_.swap(dropped_);  // both keep their tables
     masks_.reserve(dropped_.size());
     mask_bytes_ = 0;
     Counters::add(program_->counters().memo_evictions, 1);

@@ -10,11 +10,11 @@ import torch
 
 import maskwright as mw
 from engine.models import EOS, STOP, TOKENS, ToyModel
+from maskwright.engine.bitsets import only_bit
 from maskwright.engine.decode import Decoder
 from maskwright.engine.outcome import result_of
 from maskwright.engine.request import Request
 from maskwright.engine.rng import Stream
-from maskwright.engine.row import only_bit
 from maskwright.engine.sampling import NonFiniteLogitsError, Sampling
 
 PATTERNS = [r"[a-f]{3,9}", r"(\d{1,3}, ){2}\d{1,3}", r"(yes|yes sir|no)", r"\{\"n\": \d+\}", r"x*", r"[é€]{2,5}!"]

@@ -27,9 +27,10 @@ from maskwright.errors import GenerationError, MaskwrightError
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from maskwright.engine.bitsets import Words
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.request import Guide, Request
-    from maskwright.engine.row import Row, Words
+    from maskwright.engine.row import Row
     from maskwright.engine.sampling import Sampling
 
 __all__ = ["BeamSearch", "Found", "Hypothesis", "run_beams"]

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from maskwright.engine.bitsets import Words
     from maskwright.engine.model import LanguageModel
     from maskwright.engine.request import Guide
-    from maskwright.engine.row import Row, Words
+    from maskwright.engine.row import Row
 
 __all__ = ["Spans", "drafter_for"]
 

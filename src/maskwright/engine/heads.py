@@ -22,7 +22,8 @@ from maskwright.engine.draw import Draw, measure
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from maskwright.engine.row import Row, Words
+    from maskwright.engine.bitsets import Words
+    from maskwright.engine.row import Row
     from maskwright.errors import GenerationError
 
 __all__ = ["Postponed", "Split"]

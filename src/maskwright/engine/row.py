@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from maskwright.engine.bitsets import Words, bits, only_bit
+from maskwright.engine.expected import Expected
 from maskwright.engine.request import Guide, Request
 from maskwright.engine.result import FinishReason
 from maskwright.engine.sampling import Sampling
-from maskwright.engine.speculation.window import Trial, Window
+from maskwright.engine.speculation.window import Window
 from maskwright.engine.text import Detokenizer
 from maskwright.errors import GenerationError, MaskwrightError
 
@@ -26,27 +26,10 @@ if TYPE_CHECKING:
     from maskwright.engine.speculation.tally import Tally
     from maskwright.vocabulary import Vocabulary
 
-__all__ = ["LONGEST_RUN", "Drafter", "Expected", "Row", "Words", "bits", "only_bit"]
+__all__ = ["LONGEST_RUN", "Drafter", "Row"]
 
 # Tokens that one forward verifies at most: with the logits of each, a vocabulary of 128k costs 16 MB.
 LONGEST_RUN = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """A place of the output about which the logits of a forward say something.
-
-    Attributes:
-        mask: what may stand there; None for anything, or where a lazy mask was not needed so far.
-        position: how many tokens of the output come before it, the prefix included.
-        draft: the last of them, which are drafted.
-        trial: what was drawn from a draft's distribution for this place.
-    """
-
-    mask: Words | None
-    position: int
-    draft: tuple[int, ...] = ()
-    trial: Trial | None = None
 
 
 class Row:
@@ -220,8 +203,7 @@ class Row:
         """The mask of a later place: where the matcher is there (None without one), and so many tokens are left."""
         if guide is not None:
             return self._mask_of(guide, left)[0]
-        free = self.request.max_tokens - left >= self.request.min_tokens
-        return None if free else ~(self._eos | self._stop_bits)
+        return self._free(left)[0]
 
     def settle(self, draws: Sequence[Draw | GenerationError]) -> list[Draw | GenerationError]:
         """Takes what is known of the forced tokens, and forgets that they are unseen; the draws that are left."""
@@ -393,8 +375,7 @@ class Row:
             can follow.
         """
         if guide is None:
-            may_end = self.request.max_tokens - left >= self.request.min_tokens
-            return None if may_end else ~(self._eos | self._stop_bits), may_end, left == 0
+            return *self._free(left), left == 0
         mask, may_end, ends = self._mask_of(guide, left)
         free = np.zeros_like(mask)
         if ends:
@@ -405,8 +386,12 @@ class Row:
         if left == 0:
             self.end("length")
             return
-        self._may_end = len(self.tokens) >= self.request.min_tokens
-        self.mask = None if self._may_end else ~(self._eos | self._stop_bits)
+        self.mask, self._may_end = self._free(left)
+
+    def _free(self, left: int) -> tuple[Words | None, bool]:
+        """Without a constraint: the mask of a place with so many tokens left, and whether the output may end there."""
+        may_end = self.request.max_tokens - left >= self.request.min_tokens
+        return None if may_end else ~(self._eos | self._stop_bits), may_end
 
     def _warn_of_min_tokens(self) -> None:
         self.warnings.append("min_tokens: the constraint or max_tokens ended the output before")

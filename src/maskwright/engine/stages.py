@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maskwright.compiler import CompiledGrammar, compile
-from maskwright.engine.row import Words, bits
+from maskwright.engine.bitsets import Words, bits
 from maskwright.errors import ConstraintError
 from maskwright.grammar.plan import CompileLimits, Constraint
 from maskwright.grammar.regions import Alt, Capture, Free, Part, Seq, Special, as_constraint, is_of_tokens, text_plan

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from maskwright.engine.draw import Draw, Seen, draw
+from maskwright.engine.expected import Expected
 from maskwright.engine.heads import Split
-from maskwright.engine.row import Expected, Row
+from maskwright.engine.row import Row
 from maskwright.engine.sampling import Sampling
 from maskwright.engine.trees import Tree, extend_tree
 from maskwright.errors import GenerationError
@@ -19,8 +20,9 @@ from maskwright.errors import GenerationError
 if TYPE_CHECKING:
     import torch
 
+    from maskwright.engine.bitsets import Words
     from maskwright.engine.model import Cache, LanguageModel
-    from maskwright.engine.row import Drafter, Words
+    from maskwright.engine.row import Drafter
     from maskwright.engine.speculation.window import Window
 
 __all__ = ["Read", "Stepper", "bitmask", "count_seen"]

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from maskwright.engine.bitsets import bits
 from maskwright.engine.drafts import Spans
-from maskwright.engine.row import bits
 
 if TYPE_CHECKING:
+    from maskwright.engine.bitsets import Words
     from maskwright.engine.lookahead.base import Base
     from maskwright.engine.lookahead.trie import Node, Trie
     from maskwright.engine.request import Guide
-    from maskwright.engine.row import Row, Words
+    from maskwright.engine.row import Row
 
 __all__ = ["Guesses"]
 

@@ -22,7 +22,8 @@ from maskwright.engine.speculation.window import Trial, Window
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from maskwright.engine.row import Row, Words
+    from maskwright.engine.bitsets import Words
+    from maskwright.engine.row import Row
     from maskwright.engine.sampling import Sampling
     from maskwright.engine.speculation.sources import Source
 

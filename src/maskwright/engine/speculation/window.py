@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
+    from maskwright.engine.bitsets import Words
     from maskwright.engine.request import Guide
-    from maskwright.engine.row import Row, Words
+    from maskwright.engine.row import Row
 
 __all__ = ["Trial", "Window"]
 
