@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 class Regex:
-    """A lazy automaton over code points, shared and thread-safe. Programs: grammar/ir.py, `to_program`."""
+    """A lazy automaton over code points, shared and thread-safe. Programs: grammar/ir_program.py, `to_program`."""
 
     def __init__(self, program: Any) -> None: ...
     def is_empty_within(self, max_states: int, check: Callable[[], object] | None = None) -> int: ...

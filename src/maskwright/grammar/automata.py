@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from maskwright._interrupt import interruptible
 from maskwright.errors import LimitError, UnsatisfiableError
-from maskwright.grammar.ir import Ir, to_program
+from maskwright.grammar.ir import Ir
+from maskwright.grammar.ir_program import to_program
 from maskwright.grammar.plan import Budget
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from itertools import product
 import pytest
 
 from maskwright.grammar.automata import automaton
-from maskwright.grammar.ir import Multiple, concat, from_program, literal, to_program
+from maskwright.grammar.ir import Multiple, concat, literal
+from maskwright.grammar.ir_program import from_program, to_program
 from maskwright.grammar.multiples import Bound, ends, grid_of, is_multiple, multiples
 
 NUMERAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
