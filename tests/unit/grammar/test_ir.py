@@ -22,7 +22,6 @@ from maskwright.grammar.ir import (
     chars,
     complement,
     concat,
-    from_program,
     intersect,
     intersect_ranges,
     literal,
@@ -31,9 +30,9 @@ from maskwright.grammar.ir import (
     one_of,
     optional,
     repeat,
-    to_program,
     union,
 )
+from maskwright.grammar.ir_program import from_program, to_program
 from unit.grammar.naive import matches, runs
 
 A, B = literal("a"), literal("b")
