@@ -59,6 +59,7 @@ def python_patterns() -> st.SearchStrategy[str]:
         st.one_of(
             st.sampled_from(LEAVES),
             st.sampled_from(REFERENCES),
+            st.sampled_from(BODIES).map(lambda body: rf"({body})\1"),
             condition.map(lambda c: f"(?({c[0]}){c[1]})"),
             st.sampled_from(atomic),
         )
@@ -93,7 +94,7 @@ def test_references_are_those_of_re(pattern: str) -> None:
 def test_each_kind_is_drawn_and_taken_often_enough() -> None:
     taken: Counter[str] = Counter()
 
-    @settings(max_examples=600, deadline=None, database=None)
+    @settings(max_examples=600, deadline=None, database=None, derandomize=True)
     @given(python_patterns())
     def draw(pattern: str) -> None:
         try:
