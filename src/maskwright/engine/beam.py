@@ -7,11 +7,11 @@ for neural text generation", NeurIPS 2022.
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from maskwright.engine.sampling import Sampling, _check
+from maskwright._arguments import number, one_of, require, whole
+from maskwright.engine.sampling import Sampling
 
 __all__ = ["Beam", "Contrastive", "Search", "as_dict", "check_search"]
 
@@ -44,6 +44,7 @@ class Beam:
 
     Raises:
         ValueError: for a value outside of its range.
+        TypeError: for one of a wrong type.
     """
 
     width: int
@@ -56,24 +57,19 @@ class Beam:
     combine: Literal["max", "logsumexp"] = "max"
 
     def __post_init__(self) -> None:
-        whole = _is_whole(self.width) and _is_whole(self.groups)
-        for name, good, want in (
-            ("width", _is_whole(self.width) and self.width >= 1, "a whole number, at least 1"),
-            ("length_penalty", self.length_penalty in ("none", "power", "gnmt"), "'none', 'power' or 'gnmt'"),
-            ("alpha", abs(self.alpha) <= _STEEPEST, f"between {-_STEEPEST} and {_STEEPEST}"),
-            ("early_stopping", _is_flag(self.early_stopping) or self.early_stopping == "never", _WHEN),
-            (
-                "groups",
-                whole and self.groups >= 1 and self.width % self.groups == 0,
-                f"a whole number that divides the width {self.width}",
-            ),
-            ("diversity", 0 <= self.diversity < math.inf, "a finite number, at least 0"),
-            ("diversity", not self.diversity or self.groups > 1, "0 where there is one group; pass groups=2 or more"),
-            ("dedupe", self.dedupe in (None, "text"), "None or 'text'"),
-            ("combine", self.combine in ("max", "logsumexp"), "'max' or 'logsumexp'"),
-            ("combine", self.combine == "max" or self.dedupe is not None, "'max' unless dedupe='text' is given"),
-        ):
-            _check(name, getattr(self, name), good, want)
+        whole("width", self.width, 1)
+        one_of("length_penalty", self.length_penalty, ("none", "power", "gnmt"))
+        number("alpha", self.alpha, -_STEEPEST, _STEEPEST)
+        one_of("early_stopping", self.early_stopping, (True, False, "never"))
+        whole("groups", self.groups, 1)
+        require("groups", self.groups, self.width % self.groups == 0, f"a divisor of the width {self.width}")
+        number("diversity", self.diversity, 0)
+        alone = self.groups == 1 and self.diversity != 0
+        require("diversity", self.diversity, not alone, "0 where there is one group; pass groups=2 or more")
+        one_of("dedupe", self.dedupe, (None, "text"))
+        one_of("combine", self.combine, ("max", "logsumexp"))
+        apart = self.dedupe is None and self.combine != "max"
+        require("combine", self.combine, not apart, "'max' unless dedupe='text' is given")
 
     def score(self, logprob: float, length: int) -> float:
         """What outputs are ordered by.
@@ -118,29 +114,21 @@ class Contrastive:
 
     Raises:
         ValueError: for a value outside of its range.
+        TypeError: for one of a wrong type.
     """
 
     k: int = 4
     alpha: float = 0.6
 
     def __post_init__(self) -> None:
-        _check("k", self.k, _is_whole(self.k) and 1 <= self.k <= 256, "a whole number between 1 and 256")
-        _check("alpha", self.alpha, 0 <= self.alpha <= 1, "between 0 and 1")
+        whole("k", self.k, 1, 256)
+        number("alpha", self.alpha, 0, 1)
 
 
 Search = Beam | Contrastive
 
 
 _STEEPEST = 10.0  # lengths to this power are still numbers
-_WHEN = "True, False or 'never'"
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool)
 
 
 def check_search(strategy: Search, *, sampling: Sampling | None, n: int, **others: Any) -> None:

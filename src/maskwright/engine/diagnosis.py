@@ -156,10 +156,14 @@ def diagnose(results: Sequence[Result] | Result, vocabulary: Vocabulary) -> Diag
 
     Raises:
         ValueError: no results, or some whose masks were not looked at (``lazy_mask``).
+        TypeError: something else than results, or a list of lists of them.
     """
     from maskwright.engine.result import Result
 
     given = [results] if isinstance(results, Result) else list(results)
+    for each in given:
+        if not isinstance(each, Result):
+            raise TypeError(f"results holds a {type(each).__name__}; pass a Result or a list of those of one prompt")
     if not given:
         raise ValueError("diagnose needs at least one result")
     if any(math.isnan(each.log_weight) for each in given):

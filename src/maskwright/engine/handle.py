@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Protocol
@@ -76,15 +78,16 @@ class Handle:
         """Waits for the result; where the engine does not run in a thread of its own, steps are made here.
 
         Args:
-            timeout: seconds; None for no end.
+            timeout: seconds; None for no end. A step that was begun here is brought to its end.
 
         Raises:
             GenerationError: the row failed; ``.result`` is what there is of it.
             TimeoutError: it took longer.
         """
-        while not self.done and self._engine.help():
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while not self.done and time.monotonic() < end and self._engine.help():
             pass
-        return self._future.result(timeout)
+        return self._future.result(None if timeout is None else max(0.0, end - time.monotonic()))
 
     def __await__(self) -> Generator[Any, None, Result]:
         """The result, for asyncio; starts the engine's thread."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from maskwright.vocabulary import Vocabulary
 
-__all__ = ["Cache", "GrowingCache", "LanguageModel", "check_context", "check_extension"]
+__all__ = ["Cache", "GrowingCache", "LanguageModel", "check_context", "check_extension", "check_model"]
 
 
 class Cache(Protocol):
@@ -150,6 +150,18 @@ class LanguageModel(Protocol):
             ``i`` is what follows ``tokens[r][i]`` (verification of drafts, scoring).
         """
         ...
+
+
+def check_model(model: object) -> None:
+    """Raises a TypeError, with what to do, where something else was passed as a model."""
+    if isinstance(model, LanguageModel):
+        return
+    kind = type(model)
+    if kind.__module__.startswith("transformers"):
+        raise TypeError(f"model is a {kind.__name__} of transformers; wrap it: TransformersModel(model, tokenizer)")
+    if isinstance(model, str):
+        raise TypeError(f"model is the str {model!r}; pass maskwright.load_model({model!r})")
+    raise TypeError(f"model is a {kind.__name__}; pass a language model: maskwright.load_model('smollm2-135m'), say")
 
 
 def check_context(model: LanguageModel, prompt_tokens: int, max_tokens: int) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
+from maskwright._arguments import flag, whole
 from maskwright.engine.beam import Beam, Contrastive, Search, check_search
 from maskwright.engine.lookahead.judge import JudgedGrammar
 from maskwright.engine.lookahead.settings import Lookahead, as_lookahead
+from maskwright.engine.model import check_model
 from maskwright.engine.request import Grammar, Processor, Request
 from maskwright.engine.result import Result
 from maskwright.engine.rng import Stream, derive, fresh_seed
@@ -124,6 +126,9 @@ def rules(
     drawn = strategy == "sample" or sampling is not None or seed is not None or ahead is not None
     if search is not None or strategy == "greedy" or not drawn:
         chosen = replace(chosen, temperature=0.0)
+    whole("n", n, 1)
+    flag("include_stop", include_stop)
+    flag("drafts", drafts)
     if n > 1 and chosen.greedy and search is None:
         raise ValueError(f"n is {n}, but greedy outputs of one prompt are all the same; pass sampling= or seed=")
     if processor is not None and not callable(processor):
@@ -138,18 +143,18 @@ def rules(
         check_search(search, sampling=sampling, n=n, **named, stop=stops if isinstance(search, Beam) else ())
     return Rules(
         sampling=chosen,
-        n=_at_least("n", n, 1),
-        max_tokens=None if max_tokens is None else _at_least("max_tokens", max_tokens, 0),
+        n=n,
+        max_tokens=None if max_tokens is None else whole("max_tokens", max_tokens, 0),
         stops=stops,
         include_stop=include_stop,
         seeds=_seeds(seed),
-        batch_size=_at_least("batch_size", batch_size, 1),
+        batch_size=whole("batch_size", batch_size, 1),
         cancelled=cancel.is_set if cancel is not None else lambda: False,
         stop_ids=stop_ids,
-        min_tokens=_at_least("min_tokens", min_tokens, 0),
+        min_tokens=whole("min_tokens", min_tokens, 0),
         prefix=prefix,
         processor=processor,
-        logprobs=None if logprobs is None else _at_least("logprobs", logprobs, 0),
+        logprobs=None if logprobs is None else whole("logprobs", logprobs, 0),
         drafts=drafts,
         thinking=thinking,
         strategy=own,
@@ -157,15 +162,9 @@ def rules(
     )
 
 
-def _at_least(name: str, value: int, least: int) -> int:
-    if operator.index(value) < least:
-        raise ValueError(f"{name} is {value}; it must be at least {least}")
-    return value
-
-
 def _stops(stop: Stop) -> tuple[tuple[str, ...], tuple[int | Special, ...]]:
     """Stop strings and stop tokens."""
-    stops = (stop,) if isinstance(stop, str | int | Special) else tuple(stop)
+    stops = tuple(stop) if isinstance(stop, list | tuple | set | frozenset) else (stop,)
     for each in stops:
         if isinstance(each, bool) or not isinstance(each, str | int | Special):
             raise TypeError(f"a stop is {each!r}; it must be a str, the int id of a token, or a Special")
@@ -179,9 +178,17 @@ def _seeds(seed: Seed | None) -> int | tuple[int, ...]:
         return fresh_seed()
     if type(seed).__name__ == "Generator" and type(seed).__module__.startswith("torch"):
         return _seed_of(cast("torch.Generator", seed))
-    if isinstance(seed, Sequence):
-        return tuple(operator.index(s) for s in seed)
-    return operator.index(cast("int", seed))
+    if isinstance(seed, Sequence) and not isinstance(seed, str):
+        return tuple(_seed("a seed", each) for each in seed)
+    return _seed("seed", seed)
+
+
+def _seed(name: str, value: object) -> int:
+    """Any whole number, of which 64 bits count."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it must be an int, one per prompt, or a torch.Generator") from None
 
 
 def _seed_of(generator: torch.Generator) -> int:
@@ -238,11 +245,12 @@ def compile_for(
     Raises:
         ConstraintError: it cannot be enforced.
         GenerationError: it was compiled for another vocabulary.
-        TypeError: it is no constraint.
+        TypeError: it is no constraint, or the model is no model.
     """
     from maskwright.compiler import CompiledGrammar, compile
     from maskwright.grammar.plan import Constraint
 
+    check_model(model)
     if isinstance(constraint, StagedGrammar):
         constraint = constraint.constraint
     if judged and thinking is None and isinstance(constraint, Predicate):

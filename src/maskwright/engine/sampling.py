@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
+from maskwright._arguments import flag, number, one_of, whole
 from maskwright.errors import GenerationError
 
 __all__ = ["BiasError", "DeadConstraintError", "NonFiniteLogitsError", "ORDER", "Sampling", "TRUNCATIONS"]
@@ -62,6 +63,7 @@ class Sampling:
 
     Raises:
         ValueError: for a value outside of its range.
+        TypeError: for one of a wrong type.
     """
 
     temperature: float = 1.0
@@ -82,26 +84,21 @@ class Sampling:
     lazy_mask: bool = False
 
     def __post_init__(self) -> None:
-        for name, good, want in (
-            ("temperature", 0 <= self.temperature < math.inf, "a finite number, at least 0"),
-            ("top_k", isinstance(self.top_k, int) and self.top_k >= 0, "a whole number, 0 for all tokens"),
-            ("top_p", 0 < self.top_p <= 1, "greater than 0 and at most 1"),
-            ("min_p", 0 <= self.min_p <= 1, "between 0 and 1"),
-            ("typical_p", 0 < self.typical_p <= 1, "greater than 0 and at most 1"),
-            ("eta", 0 <= self.eta < 1, "at least 0 and less than 1"),
-            ("epsilon", 0 <= self.epsilon < 1, "at least 0 and less than 1"),
-            ("repetition_penalty", 0 < self.repetition_penalty < math.inf, "a finite number greater than 0"),
-            ("frequency_penalty", math.isfinite(self.frequency_penalty), "a finite number"),
-            ("presence_penalty", math.isfinite(self.presence_penalty), "a finite number"),
-            ("penalty_scope", self.penalty_scope in ("output", "all"), "'output' or 'all'"),
-            ("penalty_space", self.penalty_space in ("logit", "logprob"), "'logit' or 'logprob'"),
-        ):
-            _check(name, getattr(self, name), good, want)
-        bias = {operator.index(token): float(value) for token, value in sorted(self.logit_bias.items())}
-        for token, value in bias.items():
-            _check(f"logit_bias[{token}]", value, token >= 0 and value < math.inf, "a number or -inf, for an id >= 0")
-        object.__setattr__(self, "logit_bias", bias)
-        object.__setattr__(self, "penalty_exempt", tuple(sorted(map(operator.index, self.penalty_exempt))))
+        number("temperature", self.temperature, 0)
+        whole("top_k", self.top_k, 0)
+        number("top_p", self.top_p, above=0, most=1)
+        number("min_p", self.min_p, 0, 1)
+        number("typical_p", self.typical_p, above=0, most=1)
+        number("eta", self.eta, 0, below=1)
+        number("epsilon", self.epsilon, 0, below=1)
+        number("repetition_penalty", self.repetition_penalty, above=0)
+        number("frequency_penalty", self.frequency_penalty)
+        number("presence_penalty", self.presence_penalty)
+        one_of("penalty_scope", self.penalty_scope, ("output", "all"))
+        one_of("penalty_space", self.penalty_space, ("logit", "logprob"))
+        flag("lazy_mask", self.lazy_mask)
+        object.__setattr__(self, "logit_bias", _bias(self.logit_bias))
+        object.__setattr__(self, "penalty_exempt", tuple(sorted(_exempt(self.penalty_exempt))))
         object.__setattr__(self, "order", tuple(self.order))
         self._check_order()
         if self.lazy_mask and self.truncates:
@@ -163,6 +160,18 @@ _DEFAULTS: Final = {
 }  # fmt: skip
 
 
-def _check(name: str, value: object, good: bool, want: str) -> None:
-    if not good:  # NaN compares false with everything and ends here too
-        raise ValueError(f"{name} is {value!r}; it must be {want}")
+def _bias(bias: Mapping[int, float]) -> dict[int, float]:
+    """A copy, in the order of the ids."""
+    if not isinstance(bias, Mapping):
+        raise TypeError(f"logit_bias is {bias!r}; it must be a dict of token id to number")
+    for token, value in bias.items():
+        whole("an id of logit_bias", token, 0)
+        if value != -math.inf:
+            number(f"logit_bias[{token}]", value)
+    return {operator.index(token): float(bias[token]) for token in sorted(bias)}
+
+
+def _exempt(ids: Collection[int]) -> list[int]:
+    if isinstance(ids, str) or not isinstance(ids, Collection):
+        raise TypeError(f"penalty_exempt is {ids!r}; it must be a list of token ids")
+    return [whole("an id of penalty_exempt", token, 0) for token in ids]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import operator
 import threading
 import time
 from collections import deque
@@ -12,8 +11,10 @@ from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from maskwright._arguments import require, whole
 from maskwright.engine.decode import checked_row
 from maskwright.engine.handle import Handle
+from maskwright.engine.model import check_model
 from maskwright.engine.requests import Prompt, build_requests, compile_for, is_one_prompt, rules
 from maskwright.engine.result import Chunk, Result, environment
 from maskwright.engine.scheduler import Job, Scheduler
@@ -45,13 +46,15 @@ class Engine:
 
     Raises:
         ValueError: ``max_rows`` below 1, or a budget that is not enough for a token of each row.
+        TypeError: an argument of a wrong type.
     """
 
     def __init__(self, model: LanguageModel, *, token_budget: int = 512, max_rows: int = 32) -> None:
-        if operator.index(max_rows) < 1:
-            raise ValueError(f"max_rows is {max_rows}; it must be at least 1")
-        if operator.index(token_budget) < max_rows:
-            raise ValueError(f"token_budget is {token_budget}; it must be at least max_rows, which is {max_rows}")
+        check_model(model)
+        whole("max_rows", max_rows, 1)
+        whole("token_budget", token_budget, 1)
+        enough = token_budget >= max_rows
+        require("token_budget", token_budget, enough, f"at least max_rows, which is {max_rows}")
         self.model = model
         self._scheduler = Scheduler(model, token_budget, max_rows)
         self._stepping = threading.Lock()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from maskwright._arguments import whole
 from maskwright.engine.lookahead.base import Base, check_request
 from maskwright.engine.lookahead.certified import tighten
 from maskwright.engine.lookahead.exact import read_finite
@@ -172,10 +172,10 @@ def topk(
         BudgetError: ``budget_calls`` forwards did not find as many; ``.best`` has those found.
         ConstraintError, GenerationError: as `maskwright.generate`.
         ValueError: k is less than 1.
+        TypeError: an argument of a wrong type.
     """
-    if operator.index(k) < 1:
-        raise ValueError(f"k is {k}; it must be at least 1")
-    settings = replace(lookahead or Lookahead(), method="exact")
+    whole("k", k, 1)
+    settings = replace(as_lookahead(lookahead) or Lookahead(), method="exact")
     how = rules(sampling=sampling, lookahead=settings, max_tokens=max_tokens, seed=seed)
     one = is_one_prompt(prompt)
     sessions = _sessions(model, prompt, constraint, how)

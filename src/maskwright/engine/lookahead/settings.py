@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, cast
+
+from maskwright._arguments import flag, number, one_of, require, whole
 
 __all__ = ["METHODS", "Lookahead", "LookaheadStats", "Method", "as_lookahead"]
 
@@ -47,6 +48,7 @@ class Lookahead:
 
     Raises:
         ValueError: a value out of its range.
+        TypeError: one of a wrong type.
     """
 
     method: Method = "exact"
@@ -65,22 +67,18 @@ class Lookahead:
     reuse: bool = True
 
     def __post_init__(self) -> None:
-        for name, good, want in (
-            ("method", self.method in METHODS, f"one of {', '.join(METHODS)}"),
-            ("budget_calls", operator.index(self.budget_calls) >= 1, "at least 1"),
-            ("epsilon", 0 < self.epsilon < 1, "between 0 and 1"),
-            ("particles", operator.index(self.particles) >= 1, "at least 1"),
-            ("ess_threshold", 0 <= self.ess_threshold <= 1, "between 0 and 1"),
-            ("fallback", self.fallback in ("raise", "smc", "local"), "'raise', 'smc' or 'local'"),
-            ("tokenization", self.tokenization in ("all", "canonical"), "'all' or 'canonical'"),
-            ("twist", self.twist in (None, "one-step") or callable(self.twist), "'one-step', None or a function"),
-            ("block_nodes", operator.index(self.block_nodes) >= 1, "at least 1"),
-            ("checks", operator.index(self.checks) >= 1, "at least 1"),
-            ("frontier", operator.index(self.frontier) >= 1, "at least 1"),
-            ("enumerate_nodes", operator.index(self.enumerate_nodes) >= 0, "at least 0"),
-        ):
-            if not good:  # NaN compares false with everything and ends here too
-                raise ValueError(f"{name} is {getattr(self, name)!r}; it must be {want}")
+        one_of("method", self.method, METHODS)
+        number("epsilon", self.epsilon, above=0, below=1)
+        number("ess_threshold", self.ess_threshold, 0, 1)
+        one_of("fallback", self.fallback, ("raise", "smc", "local"))
+        one_of("tokenization", self.tokenization, ("all", "canonical"))
+        if not callable(self.twist):
+            require("twist", self.twist, self.twist in (None, "one-step"), "'one-step', None or a function")
+        for name in ("budget_calls", "particles", "block_nodes", "checks", "frontier"):
+            whole(name, getattr(self, name), 1)
+        whole("enumerate_nodes", self.enumerate_nodes, 0)
+        flag("truncation", self.truncation)
+        flag("reuse", self.reuse)
 
 
 def as_lookahead(value: Lookahead | str | None) -> Lookahead | None:

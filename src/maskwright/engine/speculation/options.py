@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from maskwright._arguments import number, one_of, require, text, whole
 
 if TYPE_CHECKING:
     import torch
@@ -42,10 +42,10 @@ class PromptLookup:
     text: str = ""
 
     def __post_init__(self) -> None:
-        if not 1 <= self.shortest <= self.longest:
-            raise ValueError(
-                f"shortest is {self.shortest} and longest {self.longest}; shortest must be from 1 to longest"
-            )
+        whole("longest", self.longest, 1)
+        whole("shortest", self.shortest, 1)
+        require("shortest", self.shortest, self.shortest <= self.longest, f"at most longest, which is {self.longest}")
+        text("text", self.text)
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,9 @@ class NGram:
     counted: dict[int, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not 1 <= operator.index(self.order) <= _LONGEST_GRAM:
-            raise ValueError(f"order is {self.order}; it must be between 1 and {_LONGEST_GRAM}")
+        whole("order", self.order, 1, _LONGEST_GRAM)
+        if self.text is not None:
+            text("text", self.text)
 
 
 @dataclass(frozen=True)
@@ -124,19 +125,20 @@ class Speculative:
             raise TypeError(
                 f"draft is {type(self.draft).__name__}; pass a language model, PromptLookup(), NGram() or Heads(...)"
             )
-        if self.variant not in ("both", "target", "coupled"):
-            raise ValueError(f"variant is {self.variant!r}; it must be 'both', 'target' or 'coupled'")
-        if self.gamma != "auto" and (not isinstance(self.gamma, int) or self.gamma < 0):
-            raise ValueError(f"gamma is {self.gamma!r}; it must be 'auto' or a whole number, at least 0")
-        for name in ("width", "longest"):
-            if operator.index(getattr(self, name)) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if self.width > _WIDEST:
-            raise ValueError(f"width is {self.width}; it must be at most {_WIDEST}")
-        if self.costs is not None and len(self.costs) != 2:
-            raise ValueError(f"costs are {self.costs!r}; give two numbers")
-        if self.costs is not None and not all(0 <= cost < math.inf for cost in self.costs):
-            raise ValueError(f"costs are {self.costs!r}; they must be finite and at least 0")
+        one_of("variant", self.variant, ("both", "target", "coupled"))
+        if self.gamma != "auto":
+            require("gamma", self.gamma, not isinstance(self.gamma, str), "'auto' or a whole number")
+            whole("gamma", self.gamma, 0)
+        whole("width", self.width, 1, _WIDEST)
+        whole("longest", self.longest, 1)
+        if self.costs is not None:
+            self._check_costs(self.costs)
+
+    def _check_costs(self, costs: object) -> None:
+        if not isinstance(costs, tuple | list) or len(costs) != 2:
+            raise ValueError(f"costs are {costs!r}; give two numbers")
+        for cost in costs:
+            number("a cost", cost, 0)
 
     def as_dict(self) -> dict[str, Any]:
         """For the manifest of a run."""
