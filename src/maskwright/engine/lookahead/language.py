@@ -86,7 +86,7 @@ def _list(base: Base, trie: Trie, limit: int) -> bool:
 def _prune(node: Node) -> None:
     """Marks a node as dead where it has neither an EOS nor a child that is not dead."""
     if not node.known and not len(node.ends) and all(child.dead for child in node.children.values()):
-        node.log_upper = -math.inf
+        node.bury()
 
 
 def _nodes(trie: Trie) -> list[Node]:

@@ -7,7 +7,8 @@ above and from below. At a node whose distribution is known,
     L(u) = p(EOS) + sum over known children p(t) L(ut),
 
 both where the mask allows the token; before, ``U = 1`` and ``L = 0``. They are kept as logarithms: long outputs have
-probabilities below the least double.
+probabilities below the least double. They are worked out when they are asked for: a search that reads one node after
+the other would otherwise walk up to the root after each.
 
 Source: the trie of Park et al., "Grammar-aligned decoding", NeurIPS 2024 (arXiv:2405.21047), with sums per node in
 place of its sums over all nodes.
@@ -48,14 +49,13 @@ class Node:
         children: the nodes that exist, by token; never an EOS.
         ends: the places of EOS tokens in `ids`.
         place: where its token is in its parent's `ids`.
-        log_upper: log of ``U``.
-        log_lower: log of ``L``.
+        dead: whether nothing valid begins with it, as far as is known.
         used: when it was last needed, in draws of its trie.
     """
 
     __slots__ = (
-        "_cumulative", "_eos", "_key", "_log_path", "_open", "_summed", "children", "depth", "ends", "guide",
-        "ids", "log_lower", "log_mass", "log_upper", "logp", "parent", "place", "token", "used",
+        "_cumulative", "_eos", "_key", "_log_path", "_lower", "_open", "_stale", "_summed", "_upper", "children",
+        "dead", "depth", "ends", "guide", "ids", "log_mass", "logp", "parent", "place", "token", "used",
     )  # fmt: skip
 
     def __init__(self, parent: Node | None, token: int, guide: Guide, ids: Ids, eos: Sequence[int]) -> None:
@@ -68,8 +68,10 @@ class Node:
         self.log_mass = 0.0
         self.children: dict[int, Node] = {}
         # Where nothing may follow (no budget is left, or no spelling is canonical), nothing can become valid.
-        self.log_upper = 0.0 if len(ids) else -math.inf
-        self.log_lower = -math.inf
+        self.dead = not len(ids)
+        self._upper = 0.0 if len(ids) else -math.inf
+        self._lower = -math.inf
+        self._stale = False  # where it is True, it is so at all nodes above
         self.used = 0
         self._eos = -math.inf
         self._open = self._summed = 1.0
@@ -97,9 +99,16 @@ class Node:
         return float(self.parent.logp[self.place])
 
     @property
-    def dead(self) -> bool:
-        """Whether nothing valid begins with it."""
-        return self.log_upper == -math.inf
+    def log_upper(self) -> float:
+        """Log of ``U``."""
+        self._refresh()
+        return self._upper
+
+    @property
+    def log_lower(self) -> float:
+        """Log of ``L``."""
+        self._refresh()
+        return self._lower
 
     def output(self) -> list[int]:
         """Its tokens."""
@@ -168,19 +177,56 @@ class Node:
         if self._open < _RESUM * self._summed:
             self.sum_open()
 
-    def settle(self) -> None:
+    def touch(self) -> None:
+        """Notes that the bounds have changed here, and so above."""
+        node: Node | None = self
+        while node is not None and not node._stale:
+            node._stale = True
+            node = node.parent
+
+    def bury(self) -> None:
+        """Notes that nothing valid begins here, which may be so of the nodes above too."""
+        self.touch()
+        node: Node | None = self
+        while node is not None and (node is self or node.is_exhausted()):
+            node.dead, node._upper, node._lower = True, -math.inf, -math.inf
+            node = node.parent
+
+    def is_exhausted(self) -> bool:
+        """Whether all is known of what may follow, and none of it becomes valid."""
+        if not self.known or self.log_mass == -math.inf:
+            return self.known
+        return self._eos == -math.inf and self._open <= 0 and all(child.dead for child in self.children.values())
+
+    def forget(self) -> None:
+        """Starts again from the distribution alone, after descendants were forgotten; those left are up to date."""
+        self.sum_open()
+        self.dead, self._upper = self.is_exhausted(), 0.0
+        self._settle()
+
+    def _refresh(self) -> None:
+        """Brings the bounds here and below up to date."""
+        if not self._stale:
+            return
+        stale, at = [self], 0
+        while at < len(stale):
+            stale += [child for child in stale[at].children.values() if child._stale]
+            at += 1
+        for node in reversed(stale):
+            node._settle()
+
+    def _settle(self) -> None:
         """Recomputes both bounds from those of the children."""
+        self._stale = False
+        if not self.known:
+            return
         inner = [(child.log_edge, child) for child in self.children.values() if child.known or child.dead]
         rest = math.log(self._open) if self._open > 0 else -math.inf
-        upper = log_sum([self._eos, rest, *(p + child.log_upper for p, child in inner)])
-        lower = log_sum([self._eos, *(p + child.log_lower for p, child in inner)])
+        upper = log_sum([self._eos, rest, *(p + child._upper for p, child in inner)])
+        lower = log_sum([self._eos, *(p + child._lower for p, child in inner)])
         # What was bounded once stays bounded; rounding must not say otherwise.
-        self.log_upper = min(self.log_upper, self.log_mass, upper)
-        self.log_lower = min(self.log_upper, lower)
-
-    def reset_upper(self) -> None:
-        """Allows the upper bound to rise again, after descendants were forgotten."""
-        self.log_upper = 0.0
+        self._upper = min(self._upper, self.log_mass, upper)
+        self._lower = min(self._upper, lower)
 
 
 class Trie:
@@ -212,30 +258,22 @@ class Trie:
             node.children[token] = found
             if found.dead and node.known:
                 node.close(found)
-                self._settle([node])
+                found.bury()
         found.used = node.used = self.draws
         return found
 
     def learn(self, nodes: Sequence[Node], rows: Sequence[Floats]) -> None:
-        """Takes the distributions at some nodes, parents before children, and tightens the bounds above them."""
+        """Takes the distributions at some nodes, parents before children; the bounds above them are tighter then."""
         for node, logp in zip(nodes, rows, strict=True):
             node.learn(logp)
             self.entries += len(logp)
             self.nodes += 1
             if node.parent is not None:
                 node.parent.close(node)
-        self._settle(nodes)
-
-    def _settle(self, nodes: Sequence[Node]) -> None:
-        """Recomputes the bounds of nodes and of all above them, each once."""
-        above: dict[int, Node] = {}
         for node in nodes:
-            each: Node | None = node
-            while each is not None and id(each) not in above:
-                above[id(each)] = each
-                each = each.parent
-        for each in sorted(above.values(), key=lambda node: -node.depth):
-            each.settle()
+            node.touch()
+            if node.is_exhausted():
+                node.bury()
 
     def known(self) -> Iterator[Node]:
         """All nodes whose distribution is known, parents first."""
@@ -265,9 +303,7 @@ class Trie:
             self.entries -= len(node.logp)
             self.nodes -= 1
         for node in reversed(list(self.known())):
-            node.reset_upper()
-            node.sum_open()
-            node.settle()
+            node.forget()
 
 
 def log_sum(values: Floats | Sequence[float]) -> float:
