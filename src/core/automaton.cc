@@ -6,9 +6,13 @@
 #include <functional>
 #include <queue>
 #include <unordered_set>
+#include <utility>
 
 namespace mw {
 namespace {
+
+// Bytes that finish a character which has begun.
+constexpr uint32_t kMostInside = 3, kMostInsideJson = kMostToClose - 1;
 
 uint64_t key_of(DfaState state, Sub sub) { return (uint64_t{state} << kSubBits) | sub; }
 constexpr uint64_t kFinished = ~uint64_t{0};
@@ -17,8 +21,22 @@ constexpr uint64_t kFinished = ~uint64_t{0};
 // escape that they can do without: others are many, and none is shorter.
 class OneToken {
  public:
-  OneToken(Vocab& vocab, RegexDfa& dfa, Transport transport)
-      : store_(vocab.bases()), trie_(vocab.trie()), dfa_(dfa), json_(transport != Transport::Raw) {}
+  OneToken(Vocab& vocab, RegexDfa& dfa, RegexBases& bases, Transport transport)
+      : store_(vocab.bases()), trie_(vocab.trie()), dfa_(dfa), bases_(bases), json_(transport != Transport::Raw) {}
+
+  // From and to states between characters: by the base that masks use, which knows where a counted class leads.
+  std::vector<uint64_t> ends_between(DfaState state) {
+    const std::shared_ptr<const RegexBase> base = bases_.get(store_, TokenTrie::kRoot, state);
+    if (!base->shared.empty()) {
+      std::vector<uint64_t> all = ends(state, 0);
+      std::erase_if(all, [](uint64_t k) { return k != kFinished && (k & kSubMask) != 0; });
+      return all;
+    }
+    std::vector<uint64_t> found;
+    for (const DfaState to : base->ends) found.push_back(key_of(to, 0));
+    if (!base->close.empty()) found.push_back(kFinished);
+    return found;
+  }
 
   std::vector<uint64_t> ends(DfaState state, Sub sub) {
     ends_.clear();
@@ -94,6 +112,7 @@ class OneToken {
   BaseStore& store_;
   const TokenTrie& trie_;
   RegexDfa& dfa_;
+  RegexBases& bases_;
   bool json_;
   std::vector<At> stack_;
   std::vector<uint64_t> ends_;
@@ -134,8 +153,9 @@ uint32_t bytes_of(uint32_t smallest, const Vocab& vocab, Transport transport) {
 // distances to an end in it.
 class FinishSearch {
  public:
-  FinishSearch(Vocab& vocab, RegexDfa& dfa, Transport transport, std::unordered_map<uint64_t, uint32_t>& known)
-      : vocab_(vocab), tokens_(vocab, dfa, transport), dfa_(dfa), transport_(transport), known_(known) {}
+  FinishSearch(Vocab& vocab, RegexDfa& dfa, RegexBases& bases, Transport transport,
+               std::unordered_map<uint64_t, uint32_t>& known)
+      : vocab_(vocab), tokens_(vocab, dfa, bases, transport), dfa_(dfa), transport_(transport), known_(known) {}
 
   // False: more than `most` states lie between characters. If those inside characters are more than that, or not asked for,
   // they are left out again (`complete` says so): a part of them would not have costs that every token lowers.
@@ -198,11 +218,9 @@ class FinishSearch {
   void expand(uint64_t at, bool inside) {
     order_.push_back(at);
     const auto state = static_cast<DfaState>(at >> kSubBits);
-    for (uint64_t next : tokens_.ends(state, static_cast<Sub>(at & kSubMask))) {
-      if (!inside && next != kFinished && (next & kSubMask) != 0) {
-        complete_ = false;
-        continue;
-      }
+    const std::vector<uint64_t> ends = inside ? tokens_.ends(state, static_cast<Sub>(at & kSubMask)) : tokens_.ends_between(state);
+    complete_ = complete_ && inside;
+    for (uint64_t next : ends) {
       before_[next].push_back({at, 1});
       meet(next);
     }
@@ -256,20 +274,50 @@ uint32_t Automaton::finish(PerVocab& here, Vocab& vocab, DfaState state, Sub sub
     it = here.finish.find(key);
   }
   if (may_be_escape) return std::min(finish_character(here, vocab, state, sub), it == here.finish.end() ? kNoCost : it->second);
-  if (it != here.finish.end()) return it->second;
-  if (sub != 0) return finish_character(here, vocab, state, sub);
-  return here.finish[key] = add_cost(shortest_bytes(here, vocab, state), raw ? 0 : 1);
+  if (sub != 0) return it != here.finish.end() ? it->second : finish_character(here, vocab, state, sub);
+  const uint32_t bytes = add_cost(shortest_bytes(here, vocab, state), raw ? 0 : 1);
+  if (it == here.finish.end()) it = here.finish.emplace(key, bytes).first;
+  // What was found nearby counts whole tokens; a text by bytes may be less, and others rely on that.
+  return it->second = std::min(it->second, bytes);
 }
 
 // Settles the state and all that it leads to, if they are not too many.
 void Automaton::search_finish(PerVocab& here, Vocab& vocab, uint64_t from) {
-  const bool inside = (from & kSubMask) != 0;
-  if (too_wide_ || (inside && !here.searches_inside)) return;
-  FinishSearch search(vocab, *dfa_, here.transport, here.finish);
-  too_wide_ = !search.explore(from, most_searched(), here.searches_inside);  // one long search is enough
-  if (too_wide_) return;
-  here.searches_inside = here.searches_inside && search.complete();
-  search.settle();
+  if (here.is_small) {
+    FinishSearch search(vocab, *dfa_, here.bases, here.transport, here.finish);
+    here.is_small = search.explore(from, kFewStates, true) && search.complete();
+    if (here.is_small) return search.settle();
+  }
+  if ((from & kSubMask) != 0 || search_near(here, vocab, static_cast<DfaState>(from >> kSubBits)) || too_wide_) return;
+  FinishSearch search(vocab, *dfa_, here.bases, here.transport, here.finish);
+  too_wide_ = !search.explore(from, most_searched(), false);  // one long search is enough
+  if (!too_wide_) search.settle();
+}
+
+// The same for the states on one way to an end that is few tokens away, level by level: so a long optional tail, or a text
+// of a thousand characters, need not be looked into.
+bool Automaton::search_near(PerVocab& here, Vocab& vocab, DfaState from) {
+  OneToken tokens(vocab, *dfa_, here.bases, here.transport);
+  const uint64_t start = key_of(from, 0);
+  std::unordered_map<uint64_t, uint64_t> came_from{{start, start}};
+  std::vector<uint64_t> order{start};
+  for (size_t i = 0; i < order.size() && i < kNearStates; ++i)
+    for (const uint64_t next : tokens.ends_between(static_cast<DfaState>(order[i] >> kSubBits))) {
+      if (!came_from.try_emplace(next, order[i]).second) continue;
+      const bool is_end = next == kFinished || (here.transport == Transport::Raw && dfa_->accepting(static_cast<DfaState>(next >> kSubBits)));
+      if (!is_end) {
+        order.push_back(next);
+        continue;
+      }
+      uint32_t cost = 0;
+      for (uint64_t at = next; at != start;) {
+        at = came_from[at];
+        const auto known = here.finish.try_emplace(at, kNoCost).first;
+        known->second = std::min(known->second, ++cost);
+      }
+      return true;
+    }
+  return false;
 }
 
 // Inside a character: its bytes, and on from behind it.
@@ -336,22 +384,55 @@ uint32_t Automaton::shortest_bytes(PerVocab& here, const Vocab& vocab, DfaState 
 }
 
 uint32_t Automaton::widest_finish(const Vocab& vocab, Transport transport) {
-  PerVocab* here = nullptr;
-  {
-    const std::scoped_lock lock(mutex_);
-    here = &per_vocab(vocab, transport);
-  }
-  std::call_once(here->explored, [&] { here->widest = explore_bytes(vocab, transport); });
-  return here->widest;
+  const std::scoped_lock lock(mutex_);
+  PerVocab& here = per_vocab(vocab, transport);
+  explore_bytes(here, vocab);
+  return add_cost(here.widest, transport == Transport::Raw ? kMostInside : kMostToClose);
 }
 
-uint32_t Automaton::explore_bytes(const Vocab& vocab, Transport transport) {
+uint32_t Automaton::widest(const RegexBase& base, const Vocab& vocab, Transport transport) {
+  if (!base.shared.empty()) return widest_finish(vocab, transport);
+  if (const uint32_t known = base.widest.load(std::memory_order_acquire); known != RegexBase::kUnsettled) return known;
+  const std::scoped_lock lock(mutex_);
+  const uint32_t found = add_cost(find_widest(per_vocab(vocab, transport), base, vocab), transport == Transport::Raw ? 0 : 1);
+  base.widest.store(found, std::memory_order_release);
+  return found;
+}
+
+uint32_t Automaton::find_widest(PerVocab& here, const RegexBase& base, const Vocab& vocab) {
+  uint32_t most = 0;
+  for (const DfaState end : base.ends) most = std::max(most, bytes_to_end(here, vocab, end));
+  for (const DfaState state : base.cut) most = std::max(most, bytes_after_cut(here, vocab, state));
+  return most;
+}
+
+// Bytes of some text that matches from here on, as few as is easily said; kNoCost where there are too many states to look at.
+uint32_t Automaton::bytes_to_end(PerVocab& here, const Vocab& vocab, DfaState state) {
+  const uint32_t cost = shortest_bytes(here, vocab, state);
+  if (cost < kNoCost) return cost;
+  explore_bytes(here, vocab);
+  const auto it = here.bytes.find(state);
+  return it == here.bytes.end() ? kNoCost : it->second;
+}
+
+uint32_t Automaton::bytes_after_cut(PerVocab& here, const Vocab& vocab, DfaState state) {
+  if (const auto it = here.after_cut.find(state); it != here.after_cut.end()) return it->second;
+  std::vector<RegexDfa::Successor> next;
+  dfa_->successors(state, next);
+  uint32_t most = 0;
+  for (const auto& s : next) most = std::max(most, bytes_to_end(here, vocab, s.next));
+  return here.after_cut[state] = add_cost(most, here.transport == Transport::Raw ? kMostInside : kMostInsideJson);
+}
+
+// Bytes to all states, from the accepting ones back.
+void Automaton::explore_bytes(PerVocab& here, const Vocab& vocab) {
+  if (std::exchange(here.is_explored, true)) return;
   std::vector<DfaState> order{dfa_->start()};
   std::unordered_map<DfaState, uint32_t> index{{dfa_->start(), 0}};
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>> before(1);  // (predecessor, bytes)
   std::vector<RegexDfa::Successor> next;
   for (size_t i = 0; i < order.size(); ++i) {
-    if (order.size() > most_searched()) return kNoCost;
+    if (order.size() > most_searched()) return;
     dfa_->successors(order[i], next);
     for (const auto& s : next) {
       const auto [it, fresh] = index.try_emplace(s.next, static_cast<uint32_t>(order.size()));
@@ -359,7 +440,7 @@ uint32_t Automaton::explore_bytes(const Vocab& vocab, Transport transport) {
         order.push_back(s.next);
         before.emplace_back();
       }
-      before[it->second].emplace_back(static_cast<uint32_t>(i), bytes_of(s.code_point, vocab, transport));
+      before[it->second].emplace_back(static_cast<uint32_t>(i), bytes_of(s.code_point, vocab, here.transport));
     }
   }
   std::vector<uint32_t> cost(order.size(), kNoCost);
@@ -380,7 +461,8 @@ uint32_t Automaton::explore_bytes(const Vocab& vocab, Transport transport) {
         buckets[cost[p]].push_back(p);
       }
     }
-  return *std::max_element(cost.begin(), cost.end());
+  here.widest = *std::max_element(cost.begin(), cost.end());
+  for (uint32_t i = 0; i < order.size(); ++i) here.bytes.emplace(order[i], cost[i]);
 }
 
 }  // namespace mw

@@ -13,6 +13,10 @@
 
 namespace mw {
 
+// Bytes that close a JSON string in which a character may have begun: all but the first of an escape in two halves, and
+// the quote.
+inline constexpr uint32_t kMostToClose = 13;
+
 class Automaton {
  public:
   explicit Automaton(std::shared_ptr<RegexDfa> dfa);
@@ -26,15 +30,19 @@ class Automaton {
 
   // Fewest tokens from a state (with `sub` of a character read) to the end of a match; inside a JSON string the closing
   // quote included. Every cost is that of a witness each of whose tokens lowers it by one or more. The least there is, by a
-  // search over the states before the first accepting ones, where they are few. With more than kMaxSearch of those inside
-  // characters, tokens that join one character's end to another's beginning are left out; with as many between characters
-  // it is the bytes of a shortest text. kNoCost where not even that can be said.
+  // search over the states before the first accepting ones, where they are few. Where there are more than kFewStates,
+  // tokens that end inside a character are left out; with more than kMaxSearch it is the bytes of a shortest text.
+  // kNoCost where not even that can be said.
   uint32_t finish_tokens(Vocab& vocab, Transport transport, DfaState state, Sub sub);
-  // No state between characters needs more bytes than this to finish (characters that JSON must escape counted as
-  // escapes, no closing quote); kNoCost where there are too many states to look at.
+  // After no token of a base that stays inside are more tokens than this needed to finish, the closing quote included. A
+  // bound by bytes, which costs next to nothing; kNoCost where there are too many states to look at.
+  uint32_t widest(const RegexBase& base, const Vocab& vocab, Transport transport);
+  // The same for whatever token from whatever state.
   uint32_t widest_finish(const Vocab& vocab, Transport transport);
 
  private:
+  static constexpr size_t kFewStates = 32;      // a search that includes what lies inside characters is quick
+  static constexpr size_t kNearStates = 64;     // so many are looked at for an end nearby
   static constexpr size_t kMaxSearch = 2000;
   static constexpr size_t kMaxWideSearch = 8;  // where a search would only cost time
   static constexpr int64_t kMaxWalk = 100'000;  // characters
@@ -45,19 +53,25 @@ class Automaton {
     RegexBases bases;
     std::unordered_map<uint64_t, uint32_t> finish;      // by state << 20 | sub
     std::unordered_map<uint64_t, uint32_t> characters;  // likewise, inside a character that is finished byte by byte
-    bool searches_inside = true;                        // the states inside characters were few so far
+    bool is_small = true;                               // no search has met more than kFewStates
     std::unordered_map<DfaState, uint32_t> shortest;    // in bytes
-    std::once_flag explored;
+    std::unordered_map<DfaState, uint32_t> after_cut;   // likewise, the most after a character that has begun there
+    bool is_explored = false;
+    std::unordered_map<DfaState, uint32_t> bytes;       // of all states, once explored; empty where they are too many
     uint32_t widest = kNoCost;
   };
   uint32_t finish(PerVocab& here, Vocab& vocab, DfaState state, Sub sub);
   void search_finish(PerVocab& here, Vocab& vocab, uint64_t from);
+  bool search_near(PerVocab& here, Vocab& vocab, DfaState from);
+  uint32_t find_widest(PerVocab& here, const RegexBase& base, const Vocab& vocab);
+  uint32_t bytes_to_end(PerVocab& here, const Vocab& vocab, DfaState state);
+  uint32_t bytes_after_cut(PerVocab& here, const Vocab& vocab, DfaState state);
   uint32_t finish_character(PerVocab& here, Vocab& vocab, DfaState state, Sub sub);
   uint32_t shortest_bytes(PerVocab& here, const Vocab& vocab, DfaState state);
   const RegexDfa::Successor* nearest(const std::vector<RegexDfa::Successor>& next,
                                      const std::vector<std::pair<DfaState, uint32_t>>& path) const;
   size_t most_searched() const { return dfa_->is_wide() ? kMaxWideSearch : kMaxSearch; }
-  uint32_t explore_bytes(const Vocab& vocab, Transport transport);
+  void explore_bytes(PerVocab& here, const Vocab& vocab);
   PerVocab& per_vocab(const Vocab& vocab, Transport transport);
 
   std::shared_ptr<RegexDfa> dfa_;

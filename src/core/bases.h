@@ -3,6 +3,7 @@
 // Made on first use, shared by all constraints over a vocabulary.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -76,6 +77,12 @@ class RegexBase {
   TokenSet stay;   // alive inside the regex
   std::vector<const TokenSet*> shared;  // likewise, sets of other bases
   TokenSet close;  // JSON: ending with the closing quote
+  // Where the tokens of `stay` end: states between characters, and states (these or others) in which some have begun a
+  // further character; each once. Of tokens in `shared` nothing is said.
+  std::vector<DfaState> ends, cut;
+  // The most tokens that finishing takes after any token of `stay`, once Automaton::widest_after has found it.
+  static constexpr uint32_t kUnsettled = 0xffffffffu;
+  mutable std::atomic<uint32_t> widest{kUnsettled};
   ExitTrie& exits(const TokenTrie& trie) const;  // JSON: behind the quote; raw: behind each accepting end
   size_t bytes_used() const;  // about; what is behind its exits is estimated
 

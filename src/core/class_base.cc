@@ -179,6 +179,17 @@ uint32_t ClassBase::deepest() const {
   return deepest_;
 }
 
+const std::vector<uint32_t>& ClassBase::counts() const {
+  std::call_once(counted_, [&] {
+    each_bit(ended_, [&](TrieNode n) {
+      const uint32_t k = chars(n);
+      if (std::find(counts_.begin(), counts_.end(), k) == counts_.end() && trie_->has_tokens(n)) counts_.push_back(k);
+    });
+    std::sort(counts_.begin(), counts_.end());
+  });
+  return counts_;
+}
+
 // A string with a bound asks for one count after the other, and finding the tokens is a pass over all nodes: so the sets
 // for the counts around are made with it.
 const TokenSet& ClassBase::stay_up_to(uint32_t most) const {

@@ -41,6 +41,7 @@ class ClassBase {
   const TokenSet& stay() const { return stay_; }                 // tokens inside S*
   const TokenSet& stay_up_to(uint32_t chars) const;              // of at most so many characters; made once a bound
   uint32_t deepest() const;                                      // most characters on a run, token or not
+  const std::vector<uint32_t>& counts() const;                   // of characters in tokens that end between two, ascending
   // What it takes now; bounds asked for later add to it.
   size_t bytes_used() const {
     return sizeof(ClassBase) + (ended_.size() + inside_.size()) * sizeof(uint64_t) + stay_.bytes_used() +
@@ -89,6 +90,8 @@ class ClassBase {
   std::vector<Other> others_;
   mutable std::mutex mutex_;
   mutable uint32_t deepest_ = kUnknown;
+  mutable std::once_flag counted_;
+  mutable std::vector<uint32_t> counts_;
   mutable std::map<uint32_t, std::unique_ptr<TokenSet>> up_to_;
   static constexpr uint32_t kUnknown = 0xffffffffu;
 };

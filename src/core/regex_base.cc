@@ -64,6 +64,8 @@ class RegexBaseBuilder {
       if (!words_.empty()) set_bit(words_.data(), t);
     out_->stay = words_.empty() ? TokenSet(std::move(stay_), store_.vocab_size()) : TokenSet(std::move(words_));
     out_->close = TokenSet(std::move(close_), store_.vocab_size());
+    out_->ends = each_once(std::move(ends_));
+    out_->cut = each_once(std::move(cut_));
     return std::move(out_);
   }
 
@@ -129,9 +131,21 @@ class RegexBaseBuilder {
 
   void reach(TrieNode c, Sub sub, DfaState state) {
     for (TokenId t : trie_.tokens(c)) stay_.push_back(t);
+    if (trie_.has_tokens(c)) end(sub, state);
     if (trie_.child_count(c) == 0) return;
     if (!json_ && sub == 0 && dfa_.accepting(state)) out_->members_.push_back({c, 0});
     if (json_ || sub != 0 || dfa_.has_next(state)) stack_.push_back({c, sub, state});
+  }
+
+  void end(Sub sub, DfaState state) {
+    std::vector<DfaState>& where = sub == 0 ? ends_ : cut_;
+    if (where.empty() || where.back() != state) where.push_back(state);
+  }
+
+  static std::vector<DfaState> each_once(std::vector<DfaState> states) {
+    std::sort(states.begin(), states.end());
+    states.erase(std::unique(states.begin(), states.end()), states.end());
+    return states;
   }
 
   // Where the state runs over one set S of characters: all of S* at once, then only what leaves it.
@@ -145,6 +159,9 @@ class RegexBaseBuilder {
     const Trail states = follow(state, set, base);
     if (states.last() == 0) return false;
     add(states.loops ? base.stay() : base.stay_up_to(states.last()));
+    for (const uint32_t k : base.counts())
+      if (states.reaches(k)) end(0, states.after(k));
+    if (set.set.other || !set.others.empty()) cut_.insert(cut_.end(), states.at.begin(), states.at.end());
     leave(base, set, states);
     if (!states.loops) go_on_from(base, set, states);
     if (!json_) accept_run(run, states);
@@ -247,6 +264,7 @@ class RegexBaseBuilder {
   std::unique_ptr<RegexBase> out_;
   std::vector<At> stack_;
   std::vector<TokenId> stay_, close_;
+  std::vector<DfaState> ends_, cut_;
   Words words_;
 };
 
@@ -266,7 +284,8 @@ ExitTrie& RegexBase::exits(const TokenTrie& trie) const {
 
 size_t RegexBase::bytes_used() const {
   constexpr size_t kBehindAnExit = 64;
-  return sizeof(RegexBase) + stay.bytes_used() + close.bytes_used() + members_.capacity() * kBehindAnExit;
+  return sizeof(RegexBase) + stay.bytes_used() + close.bytes_used() + (ends.capacity() + cut.capacity()) * sizeof(DfaState) +
+         members_.capacity() * kBehindAnExit;
 }
 
 std::shared_ptr<const RegexBase> RegexBases::get(BaseStore& store, TrieNode node, DfaState state) {

@@ -11,10 +11,11 @@ from tests.engine.models import ToyCache
 
 
 class StubModel:
-    """Random logits, the same for every prefix but that EOS and quotes become likely late.
+    """Random logits, the same after every prefix; one token in ten is an EOS.
 
     Attributes:
         seconds: spent in here.
+        places: tokens after which logits were given.
     """
 
     name = "stub"
@@ -24,9 +25,9 @@ class StubModel:
     def __init__(self, vocabulary: Any) -> None:
         self.vocabulary = vocabulary
         self.eos_ids = vocabulary.eos_ids
-        self.seconds = 0.0
+        self.seconds, self.places = 0.0, 0
         self._logits = torch.randn(vocabulary.size, generator=torch.Generator().manual_seed(0))
-        self._logits[vocabulary.tokens.index(b'"')] = 9.0
+        self._logits[list(vocabulary.eos_ids)] = 9.0
 
     def encode(self, text: str, *, add_special: bool = True) -> list[int]:
         return [0]
@@ -44,6 +45,7 @@ class StubModel:
         begin = time.process_time()
         for row, new in zip(cache.rows, tokens, strict=True):
             row.extend(new)
+            self.places += len(new)
         found = [self._logits.expand(len(new), -1).clone() for new in tokens]
         self.seconds += time.process_time() - begin
         return found

@@ -88,11 +88,11 @@ bool KeyMachine::has_base(Request& r, State s) const {
 bool KeyMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   Request& r = w.request();
   if (!w.takes_sets() || !has_base(r, item.state)) return false;
-  if (w.costs()) {
-    const uint32_t most = automaton_->widest_finish(w.vocab(), transport());
-    if (!w.fits(add_cost(add_cost(most, 13), r.rest_cost(item.rest)))) return false;
-  }
   const KeyCursor at = cursor(r.records(), item.state);
+  if (w.costs()) {
+    const uint32_t most = dfa_.is_universal(at.dfa) ? kMostToClose : automaton_->widest(*bases_.get(w.vocab().bases(), node, at.dfa), w.vocab(), transport());
+    if (!w.fits(add_cost(most, r.rest_cost(item.rest)))) return false;
+  }
   NearFinder near(*this, r, w.trie(), w.costs());
   if (typed_under(r, at) != nullptr) near.run(node, item.state);
   const int outer = w.open_part(std::move(near.removed));

@@ -42,6 +42,14 @@ int StringMachine::candidates(Request&, State s, std::span<uint8_t> out) const {
   return s == kClosed ? 0 : -1;
 }
 
+namespace {
+
+bool fits(Walker& w, RestId rest, uint32_t most) {
+  return !w.costs() || w.fits(add_cost(most, w.request().rest_cost(rest)));
+}
+
+}  // namespace
+
 bool StringMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   if (item.state >= kClosed || !w.takes_sets()) return false;
   const uint64_t n = count(item.state);
@@ -52,7 +60,7 @@ bool StringMachine::walk_base(Walker& w, TrieNode node, const Item& item) const 
   const auto clamp = [](uint64_t v) { return static_cast<uint32_t>(std::min<uint64_t>(v, 0xffffffffu)); };
   const CharRange range{clamp(due), clamp(room)};
   const Item closed{kClosed, item.machine, item.rest};
-  if (w.costs()) {
+  if (w.costs() && !fits(w, item.rest, add_cost(most_for_characters(w.vocab(), due), kMostToClose))) {
     add_with_costs(w, base, item, room);
     w.emit(base.close.between(range.lo, range.hi), closed);
   } else if (due == 0 && room >= base.stay.max_chars() && room >= base.close.max_chars() &&
@@ -83,6 +91,17 @@ void StringMachine::add_with_costs(Walker& w, StringBase& base, const Item& item
 // Fewest tokens for n characters, by the tokens that lie inside a string and end between characters.
 uint32_t StringMachine::cost_of_characters(const Vocab& vocab, uint64_t n) const {
   if (n == 0) return 0;
+  count_tokens(vocab);
+  return costs_[static_cast<size_t>(n)];
+}
+
+uint32_t StringMachine::most_for_characters(const Vocab& vocab, uint64_t n) const {
+  if (n == 0) return 0;
+  count_tokens(vocab);
+  return most_[static_cast<size_t>(n)];
+}
+
+void StringMachine::count_tokens(const Vocab& vocab) const {
   std::call_once(once_, [&] {
     const StringBase& base = const_cast<Vocab&>(vocab).bases().string(TokenTrie::kRoot, 0, any_escapes_);
     costs_.assign(static_cast<size_t>(min_) + 1, kNoCost);
@@ -92,8 +111,9 @@ uint32_t StringMachine::cost_of_characters(const Vocab& vocab, uint64_t n) const
         if (k > i) break;
         costs_[i] = std::min(costs_[i], add_cost(1, costs_[i - k]));
       }
+    most_ = costs_;
+    for (size_t i = 1; i < most_.size(); ++i) most_[i] = std::max(most_[i], most_[i - 1]);
   });
-  return costs_[static_cast<size_t>(n)];
 }
 
 uint32_t StringMachine::cost(Request& r, State s) const {
@@ -152,18 +172,16 @@ int RegexStringMachine::candidates(Request&, State s, std::span<uint8_t> out) co
 bool RegexStringMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   if (item.state >= kClosed || !w.takes_sets()) return false;
   const auto d = static_cast<DfaState>(item.state >> kSubBits);
-  if (w.costs()) {
-    const uint32_t most = automaton_->widest_finish(w.vocab(), any_escapes_ ? Transport::JsonAny : Transport::JsonMinimal);
-    if (!w.fits(add_cost(add_cost(most, 13), w.request().rest_cost(item.rest)))) return false;
-  }
-  if (dfa_.is_universal(d)) {
+  const bool universal = dfa_.is_universal(d);
+  if (universal && fits(w, item.rest, kMostToClose)) {
     StringBase& base = w.vocab().bases().string(node, sub_of(item.state), any_escapes_);
     w.add(base.all);
     w.pop_exits(base.exits, {}, item.rest);
     return true;
   }
-  if (sub_of(item.state) != 0) return false;
+  if (universal || sub_of(item.state) != 0) return false;
   const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, d));
+  if (w.costs() && !fits(w, item.rest, automaton_->widest(base, w.vocab(), transport()))) return false;
   w.add(base.stay);
   for (const TokenSet* set : base.shared) w.add(*set);
   w.add(base.close);
@@ -173,9 +191,8 @@ bool RegexStringMachine::walk_base(Walker& w, TrieNode node, const Item& item) c
 
 uint32_t RegexStringMachine::cost(Request& r, State s) const {
   if (s == kClosed) return 0;
-  const Transport t = any_escapes_ ? Transport::JsonAny : Transport::JsonMinimal;
-  if (s == kQuote) return add_cost(1, automaton_->finish_tokens(r.vocab(), t, dfa_.start(), 0));
-  return automaton_->finish_tokens(r.vocab(), t, static_cast<DfaState>(s >> kSubBits), sub_of(s));
+  if (s == kQuote) return add_cost(1, automaton_->finish_tokens(r.vocab(), transport(), dfa_.start(), 0));
+  return automaton_->finish_tokens(r.vocab(), transport(), static_cast<DfaState>(s >> kSubBits), sub_of(s));
 }
 
 State RegexStringMachine::forget(Request&, State s, const Forget&) const {
@@ -219,15 +236,13 @@ bool RegexMachine::more(Request&, State s) const {
 bool RegexMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   if (sub_of(item.state) != 0 || !w.takes_sets()) return false;
   const auto d = static_cast<DfaState>(item.state >> kSubBits);
-  if (w.costs()) {
-    const uint32_t most = automaton_->widest_finish(w.vocab(), Transport::Raw);
-    if (!w.fits(add_cost(add_cost(most, 3), w.request().rest_cost(item.rest)))) return false;
-  }
   if (item.rest == kEndOfText && dfa_.is_total(d)) {  // any text goes on
+    if (w.costs() && !fits(w, item.rest, automaton_->widest_finish(w.vocab(), Transport::Raw))) return false;
     w.add(w.keep(w.vocab().bases().run(node, {~uint64_t{0}, ~uint64_t{0}, true})).stay());
     return true;
   }
   const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, d));
+  if (w.costs() && !fits(w, item.rest, automaton_->widest(base, w.vocab(), Transport::Raw))) return false;
   w.add(base.stay);
   if (item.rest != kEndOfText) w.pop_exits(base.exits(w.trie()), {}, item.rest);
   return true;

@@ -29,12 +29,14 @@ class StringMachine final : public Machine {
   uint64_t counted(uint64_t n) const { return max_ == kNoMax && n > min_ ? min_ : n; }
   State body(uint64_t n, Sub sub) const { return (counted(n) << kSubBits) | sub; }
   uint32_t cost_of_characters(const Vocab& vocab, uint64_t n) const;
+  uint32_t most_for_characters(const Vocab& vocab, uint64_t n) const;  // for n or fewer
+  void count_tokens(const Vocab& vocab) const;
   void add_with_costs(Walker& w, StringBase& base, const Item& item, uint64_t room) const;
 
   uint64_t min_, max_;
   bool any_escapes_;
   mutable std::once_flag once_;
-  mutable std::vector<uint32_t> costs_;  // of n characters, n <= min_
+  mutable std::vector<uint32_t> costs_, most_;  // of n characters, and of n or fewer; n <= min_
 };
 
 // States: bit 62 / 61 as above, else dfa << 20 | Sub.
@@ -55,6 +57,7 @@ class RegexStringMachine final : public Machine {
  private:
   static constexpr State kQuote = State{1} << 62, kClosed = State{1} << 61;
   static constexpr State pack(DfaState d, Sub sub) { return (State{d} << kSubBits) | sub; }
+  Transport transport() const { return any_escapes_ ? Transport::JsonAny : Transport::JsonMinimal; }
 
   std::shared_ptr<Automaton> automaton_;
   RegexDfa& dfa_;
