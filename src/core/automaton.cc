@@ -258,12 +258,15 @@ class FinishSearch {
 
 }  // namespace
 
-uint32_t Automaton::finish_tokens(Vocab& vocab, Transport transport, DfaState state, Sub sub) {
+uint32_t Automaton::finish(CostUnit unit, Vocab& vocab, Transport transport, DfaState state, Sub sub) {
   const std::scoped_lock lock(mutex_);
-  return finish(per_vocab(vocab, transport), vocab, state, sub);
+  PerVocab& here = per_vocab(vocab, transport);
+  if (unit == CostUnit::Tokens) return finish_tokens(here, vocab, state, sub);
+  const uint32_t bytes = sub == 0 ? bytes_to_end(here, vocab, state) : bytes_after_cut(here, vocab, state);
+  return add_cost(bytes, transport == Transport::Raw ? 0 : 1);
 }
 
-uint32_t Automaton::finish(PerVocab& here, Vocab& vocab, DfaState state, Sub sub) {
+uint32_t Automaton::finish_tokens(PerVocab& here, Vocab& vocab, DfaState state, Sub sub) {
   const bool raw = here.transport == Transport::Raw;
   if (raw && sub == 0 && dfa_->accepting(state)) return 0;
   const uint64_t key = key_of(state, sub);
@@ -328,7 +331,7 @@ uint32_t Automaton::finish_character(PerVocab& here, Vocab& vocab, DfaState stat
   std::vector<DfaState> next;
   each_finish(sub, here.transport == Transport::JsonAny, [&](uint32_t lo, uint32_t hi, uint32_t bytes) {
     dfa_->successors_in(state, lo, hi, next);
-    for (DfaState to : next) best = std::min(best, add_cost(bytes, finish(here, vocab, to, 0)));
+    for (DfaState to : next) best = std::min(best, add_cost(bytes, finish_tokens(here, vocab, to, 0)));
   });
   return here.characters[key] = best;
 }

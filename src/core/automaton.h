@@ -33,7 +33,8 @@ class Automaton {
   // search over the states before the first accepting ones, where they are few. Where there are more than kFewStates,
   // tokens that end inside a character are left out; with more than kMaxSearch it is the bytes of a shortest text.
   // kNoCost where not even that can be said.
-  uint32_t finish_tokens(Vocab& vocab, Transport transport, DfaState state, Sub sub);
+  // In bytes, a bound of the kind of widest().
+  uint32_t finish(CostUnit unit, Vocab& vocab, Transport transport, DfaState state, Sub sub);
   // After no token of a base that stays inside are more tokens than this needed to finish, the closing quote included. A
   // bound by bytes, which costs next to nothing; kNoCost where there are too many states to look at.
   uint32_t widest(const RegexBase& base, const Vocab& vocab, Transport transport);
@@ -60,7 +61,7 @@ class Automaton {
     std::unordered_map<DfaState, uint32_t> bytes;       // of all states, once explored; empty where they are too many
     uint32_t widest = kNoCost;
   };
-  uint32_t finish(PerVocab& here, Vocab& vocab, DfaState state, Sub sub);
+  uint32_t finish_tokens(PerVocab& here, Vocab& vocab, DfaState state, Sub sub);
   void search_finish(PerVocab& here, Vocab& vocab, uint64_t from);
   bool search_near(PerVocab& here, Vocab& vocab, DfaState from);
   uint32_t find_widest(PerVocab& here, const RegexBase& base, const Vocab& vocab);

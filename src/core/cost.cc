@@ -13,9 +13,10 @@ uint32_t Request::item_cost(const Item& item) {
 }
 
 uint32_t Request::rest_cost(RestId rest) {
-  if (rest_costs_[rest] <= kNoCost) return rest_costs_[rest];
+  std::vector<uint32_t>& costs = rest_costs_[static_cast<size_t>(unit_)];
+  if (costs[rest] <= kNoCost) return costs[rest];
   std::vector<RestId> chain;  // deep stacks must not become deep recursion
-  for (RestId r = rest; rest_costs_[r] > kNoCost; r = rests_[r].front().rest) chain.push_back(r);
+  for (RestId r = rest; costs[r] > kNoCost; r = rests_[r].front().rest) chain.push_back(r);
   for (size_t i = chain.size(); i-- > 0;) {
     uint32_t best = kNoCost;
     for (const Item& f : std::vector<Item>(rests_[chain[i]])) {
@@ -23,9 +24,9 @@ uint32_t Request::rest_cost(RestId rest) {
       if (s != kDead) best = std::min(best, add_cost(machine(f.machine).cost(*this, s), rest_cost(f.rest)));
     }
     if (lacks_nodes()) return best;  // of no account: the caller starts again
-    rest_costs_[chain[i]] = best;
+    costs[chain[i]] = best;
   }
-  return rest_costs_[rest];
+  return costs[rest];
 }
 
 uint32_t Request::config_cost(ConfigId id) {

@@ -66,7 +66,10 @@ bool Walker::admits(uint32_t cost) {
 }
 
 bool Walker::fits(uint32_t bound) {
-  if (costs_ && bound > limit_) return false;
+  if (costs_ && bound > limit_) {
+    dropped_ = dropped_ || in_bytes_;
+    return false;
+  }
   max_cost_ = std::max(max_cost_, bound);
   return true;
 }
@@ -157,6 +160,7 @@ void Walker::walk_later() {
 }
 
 void Walker::walk(TrieNode node, const Item& item) {
+  if (in_bytes_ && dropped_) return;
   const Machine& m = request_.machine(item.machine);
   if (trie_.descendants(node) >= kBaseMinDescendants && !opens_item(item) && m.walk_base(*this, node, item)) return;
   uint8_t bytes[8];
@@ -257,6 +261,7 @@ void Walker::step_exit(const Exit& exit, ExitTrie::Node& child, const Item& item
 }
 
 void Walker::walk_exit(const Exit& exit, ExitTrie::Node& node, const Item& item) {
+  if (in_bytes_ && dropped_) return;
   const Machine& m = request_.machine(item.machine);
   if (node.members.size() <= kMaxSplit && m.has_base(request_, item.state)) {
     for (const ExitTrie::Member& member : node.members)

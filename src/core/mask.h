@@ -30,10 +30,11 @@ struct MaskRecord {
 
 class Walker {
  public:
-  // With costs, tokens after which more than `limit` tokens are needed are left out.
+  // With costs, tokens after which more than `limit` tokens are needed are left out; where the request counts costs in bytes,
+  // it ends at the first such token, as what is left out is then not known.
   Walker(Request& request, MaskRecord& out, bool costs, uint32_t limit)
       : request_(request), vocab_(request.vocab()), trie_(vocab_.trie()), out_(out), costs_(costs),
-        tests_tokens_(!request.program().spells_freely()), limit_(limit) {}
+        in_bytes_(costs && request.cost_unit() == CostUnit::Bytes), tests_tokens_(!request.program().spells_freely()), limit_(limit) {}
 
   void run(ConfigId config);
   bool dropped() const { return dropped_; }  // some token was left out for its cost
@@ -116,7 +117,7 @@ class Walker {
   const TokenTrie& trie_;
   MaskRecord& out_;
   int part_ = -1;  // index into repaired; -1 = plain
-  bool costs_;
+  bool costs_, in_bytes_;
   bool tests_tokens_;
   uint32_t limit_;
   bool dropped_ = false;

@@ -99,19 +99,30 @@ Matcher::Verdict Matcher::record(MaskRecord const*& out, uint32_t limit, MaskRec
     out = known;
     return Verdict::Yes;
   }
-  r.needs().clear();
-  if (costs && !r.program().settle_costs(0, r.needs())) return Verdict::Needs;
-  auto made = std::make_unique<MaskRecord>();
-  Walker walker(r, *made, costs, costs ? limit : kNoCost);
-  walker.run(id);
-  if (r.lacks_nodes()) return Verdict::Needs;
-  if (walker.dropped()) {
-    scratch = std::move(*made);
-    out = &scratch;
+  const auto walk = [&] {
+    r.needs().clear();
+    if (costs && !r.program().settle_costs(0, r.needs(), r.cost_unit())) return Verdict::Needs;
+    auto made = std::make_unique<MaskRecord>();
+    Walker walker(r, *made, costs, costs ? limit : kNoCost);
+    walker.run(id);
+    if (r.lacks_nodes()) return Verdict::Needs;
+    if (walker.dropped()) {
+      scratch = std::move(*made);
+      out = &scratch;
+      return Verdict::No;
+    }
+    out = &r.keep_mask(id, std::move(made));
     return Verdict::Yes;
+  };
+  // Far from the budget bytes are few enough, and how few tokens would do need not be known. (Items that must differ have
+  // costs of their own.)
+  if (costs && !r.uniqueness()) {
+    r.count_costs_in(CostUnit::Bytes);
+    const Verdict verdict = walk();
+    r.count_costs_in(CostUnit::Tokens);
+    if (verdict != Verdict::No) return verdict;
   }
-  out = &r.keep_mask(id, std::move(made));
-  return Verdict::Yes;
+  return walk() == Verdict::Needs ? Verdict::Needs : Verdict::Yes;
 }
 
 Matcher::Verdict Matcher::write(const MaskRecord& record, uint32_t limit, std::span<uint32_t> row) {
@@ -174,7 +185,7 @@ Matcher::Verdict Matcher::cost(uint32_t& tokens) {
     tokens = spelling_cost(r, config());
     return r.lacks_nodes() ? Verdict::Needs : Verdict::Yes;
   }
-  if (!r.program().settle_costs(0, r.needs())) return Verdict::Needs;
+  if (!r.program().settle_costs(0, r.needs(), CostUnit::Tokens)) return Verdict::Needs;
   tokens = r.uniqueness() ? r.uniqueness()->cost({config(), step().recording}) : r.config_cost(config());
   return r.lacks_nodes() ? Verdict::Needs : Verdict::Yes;
 }

@@ -67,7 +67,7 @@ void Program::add_children(NodeId n, std::vector<NodeId>& out) const {
 }
 
 // All nodes reachable from the root, parents first; what is undefined goes to needs.
-bool Program::reachable_undefined(NodeId root, std::vector<NodeId>& order, std::vector<NodeId>& needs) const {
+bool Program::reachable_undefined(NodeId root, std::vector<NodeId>& order, std::vector<NodeId>& needs, CostUnit unit) const {
   std::vector<uint8_t> seen(nodes_.size(), 0);
   std::vector<NodeId> stack{root}, children;
   while (!stack.empty()) {
@@ -79,7 +79,7 @@ bool Program::reachable_undefined(NodeId root, std::vector<NodeId>& order, std::
       needs.push_back(at);
       continue;
     }
-    if (costs_settled(at)) continue;
+    if (costs_settled(at, unit)) continue;
     order.push_back(at);
     children.clear();
     add_children(at, children);
@@ -91,12 +91,13 @@ bool Program::reachable_undefined(NodeId root, std::vector<NodeId>& order, std::
 
 // Least fixpoint of the witnesses' costs (Knuth 1977, a generalisation of Dijkstra's algorithm; by plain iteration,
 // children before parents where there is no recursion).
-bool Program::settle_costs(NodeId root, std::vector<NodeId>& needs) {
-  if (costs_settled(root)) return true;
+bool Program::settle_costs(NodeId root, std::vector<NodeId>& needs, CostUnit unit) {
+  if (costs_settled(root, unit)) return true;
   const std::scoped_lock lock(cost_mutex_);
   std::vector<NodeId> order;
-  if (!reachable_undefined(root, order, needs)) return false;
+  if (!reachable_undefined(root, order, needs, unit)) return false;
   Request scratch(std::shared_ptr<Program>(std::shared_ptr<void>(), this), true);
+  scratch.count_costs_in(unit);
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t i = order.size(); i-- > 0;) {
@@ -104,16 +105,18 @@ bool Program::settle_costs(NodeId root, std::vector<NodeId>& needs) {
       if (n.control) continue;  // its cost is a matter of the object's (joint_cost.cc)
       uint32_t cost = kNoCost;
       if (n.is_union)
-        for (NodeId m : n.members) cost = std::min(cost, node_cost(m));
+        for (NodeId m : n.members) cost = std::min(cost, node_cost(m, unit));
       else
         cost = machine(n.start.machine).cost(scratch, n.start.state);
-      if (cost < n.cost.load(std::memory_order_relaxed)) {
-        n.cost.store(cost, std::memory_order_release);
+      std::atomic<uint32_t>& known = n.cost[static_cast<size_t>(unit)];
+      if (cost < known.load(std::memory_order_relaxed)) {
+        known.store(cost, std::memory_order_release);
         changed = true;
       }
     }
   }
-  for (NodeId n : order) nodes_[static_cast<size_t>(n)].settled.store(true, std::memory_order_release);
+  for (NodeId n : order)
+    nodes_[static_cast<size_t>(n)].settled[static_cast<size_t>(unit)].store(true, std::memory_order_release);
   return true;
 }
 
@@ -129,9 +132,9 @@ bool Program::settle_spelling(std::vector<NodeId>& needs) {
     freely = all && (vocab_->has_printable_ascii() || !json_.load(std::memory_order_relaxed));
     for (NodeId n : order) {
       if (!freely || node(n).control) continue;
-      if (!settle_costs(n, needs)) return false;
+      if (!settle_costs(n, needs, CostUnit::Tokens)) return false;
       const Machine* m = machine_at(n);
-      freely = node_cost(n) < kNoCost && !(m && m->key() && m->key()->may_run_out());
+      freely = node_cost(n, CostUnit::Tokens) < kNoCost && !(m && m->key() && m->key()->may_run_out());
     }
   }
   spells_freely_.store(freely, std::memory_order_release);

@@ -85,17 +85,19 @@ class Program {
   bool starts(NodeId n, std::vector<Start>& out, std::vector<NodeId>& needs) const;
 
   // Tokens that the cheapest text of a node takes by the witnesses of the machines; see cost.cc.
-  uint32_t node_cost(NodeId n) const { return node(n).cost.load(std::memory_order_acquire); }
+  uint32_t node_cost(NodeId n, CostUnit unit) const { return node(n).cost[static_cast<size_t>(unit)].load(std::memory_order_acquire); }
   // Settles node_cost for all nodes reachable from a node. False: `needs` holds undefined nodes.
   // Of a control state only what its witness takes.
-  bool settle_costs(NodeId root, std::vector<NodeId>& needs);
-  bool costs_settled(NodeId n) const { return node(n).settled.load(std::memory_order_acquire); }
+  bool settle_costs(NodeId root, std::vector<NodeId>& needs, CostUnit unit);
+  bool costs_settled(NodeId n, CostUnit unit) const {
+    return node(n).settled[static_cast<size_t>(unit)].load(std::memory_order_acquire);
+  }
 
  private:
   struct Node {
     std::atomic<bool> defined{false};
-    std::atomic<bool> settled{false};
-    std::atomic<uint32_t> cost{kNoCost};
+    std::atomic<bool> settled[2]{false, false};  // by CostUnit
+    std::atomic<uint32_t> cost[2]{kNoCost, kNoCost};
     std::vector<NodeId> members;  // of a union
     std::unique_ptr<const Control> control;  // of a control state, which has no starts
     bool is_union = false;
@@ -105,7 +107,7 @@ class Program {
   void add_children(NodeId n, std::vector<NodeId>& out) const;
   static constexpr size_t kMaxControls = 1000;
   bool reachable(std::vector<NodeId>& order, std::vector<NodeId>& needs) const;
-  bool reachable_undefined(NodeId root, std::vector<NodeId>& order, std::vector<NodeId>& needs) const;
+  bool reachable_undefined(NodeId root, std::vector<NodeId>& order, std::vector<NodeId>& needs, CostUnit unit) const;
 
   std::shared_ptr<Vocab> vocab_;
   Whitespace whitespace_;
@@ -117,6 +119,13 @@ class Program {
   StableVector<Node> nodes_;
   StableVector<std::unique_ptr<Machine>> machines_;
   std::mutex cost_mutex_;
+};
+
+// The costs of a program's nodes in one unit.
+struct NodeCosts {
+  const Program& program;
+  CostUnit unit;
+  uint32_t node_cost(NodeId n) const { return program.node_cost(n, unit); }
 };
 
 }  // namespace mw

@@ -26,7 +26,7 @@ void normalise(std::vector<Item>& items) {
 Request::Request(std::shared_ptr<Program> program, bool settling) : program_(std::move(program)), settling_(settling) {
   rests_.emplace_back();  // kEndOfText
   after_pop_.push_back(kNoConfig);
-  rest_costs_.push_back(0);
+  for (auto& costs : rest_costs_) costs.push_back(0);
   rest_notes_.emplace_back();
   if (program_->has_unique()) uniqueness_ = std::make_unique<Uniqueness>(*this);
 }
@@ -113,7 +113,7 @@ RestId Request::intern_rest(const Item& frame) {
   bytes_used_ += sizeof(Item) + 64;
   rests_.push_back({frame});
   after_pop_.push_back(kNoConfig);
-  rest_costs_.push_back(kNoCost + 1);
+  for (auto& costs : rest_costs_) costs.push_back(kNoCost + 1);
   const Machine& m = machine(frame.machine);
   const RestNotes& below = rest_notes_[frame.rest];
   rest_notes_.push_back({below.depth + 1, below.unique || m.unique() != nullptr, below.open_item || m.open_item(frame.state)});

@@ -80,19 +80,23 @@ class Request {
   std::vector<NodeId>& needs() { return needs_; }
   bool lacks_nodes() const { return !needs_.empty(); }
 
-  // Closing cost in tokens, an upper bound by a witness (cost.cc). Children's costs must be settled.
+  // What the costs below count from now on; tokens at first.
+  void count_costs_in(CostUnit unit) { unit_ = unit; }
+  CostUnit cost_unit() const { return unit_; }
+  NodeCosts costs() const { return {*program_, unit_}; }
+  // Closing cost, an upper bound by a witness (cost.cc). Children's costs must be settled.
   uint32_t item_cost(const Item& item);
   uint32_t rest_cost(RestId rest);
   uint32_t config_cost(ConfigId id);
 
   // Makes sure that the cost of a node may be asked for. False: nodes are needed first.
   bool settle_cost(NodeId n) {
-    return settling_ || program_->costs_settled(n) || program_->settle_costs(n, needs_);
+    return settling_ || program_->costs_settled(n, unit_) || program_->settle_costs(n, needs_, unit_);
   }
   bool is_settling() const { return settling_; }
   TypedIndex& typed_index(uint32_t kind) { return typed_[kind]; }
   // Costs of control states with the keys typed so far (joint_cost.cc).
-  std::unordered_map<uint64_t, uint32_t>& control_costs() { return control_costs_; }
+  std::unordered_map<uint64_t, uint32_t>& control_costs() { return control_costs_[static_cast<size_t>(unit_)]; }
 
   // Set by a machine when a step depends on text that a base left open; see Walker.
   bool take_doubt() {
@@ -138,9 +142,9 @@ class Request {
   std::vector<RestNotes> rest_notes_;
   std::vector<ConfigId> after_pop_;   // by rest, for value 0
   std::unordered_map<uint64_t, ConfigId> after_value_;  // by rest and value, for others
-  std::unordered_map<uint64_t, uint32_t> control_costs_;
+  std::unordered_map<uint64_t, uint32_t> control_costs_[2];  // by CostUnit
   std::unordered_map<uint32_t, TypedIndex> typed_;
-  std::vector<uint32_t> rest_costs_;  // by rest; kUnsettled
+  std::vector<uint32_t> rest_costs_[2];  // by CostUnit and rest; kUnsettled
   struct PushKey {
     State resume;
     MachineId machine;
@@ -169,6 +173,7 @@ class Request {
   ConfigId root_ = kNoConfig;
   bool doubt_ = false;
   bool settling_ = false;
+  CostUnit unit_ = CostUnit::Tokens;
   size_t bytes_used_ = 0;
 };
 

@@ -13,6 +13,9 @@
 namespace mw {
 
 inline constexpr uint32_t kNoCost = 1u << 30;  // cannot be finished (or not by tokens inside the machine)
+// What costs count. Bytes are an upper bound of tokens that takes no search: where even they are within the budget, nobody
+// has to know how many tokens it takes.
+enum class CostUnit : uint8_t { Bytes, Tokens };
 inline uint32_t add_cost(uint32_t a, uint32_t b) { return a + b >= kNoCost ? kNoCost : a + b; }
 
 // A vocabulary prepared for masks: its trie, its bases, and how text is cut into the fewest tokens.

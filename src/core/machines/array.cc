@@ -78,11 +78,11 @@ bool ArrayMachine::walk_base(Walker& w, TrieNode node, const Item& it) const {
 }
 
 // Where items must differ, the cheapest may be there already.
-uint32_t ArrayMachine::item_cost(const Program& p, uint64_t n) const {
+uint32_t ArrayMachine::item_cost(const NodeCosts& p, uint64_t n) const {
   return std::max(p.node_cost(item(n)), unique_ ? unique_->dearest() : 0);
 }
 
-uint32_t ArrayMachine::cost_of_rest(const Program& p, uint64_t n) const {
+uint32_t ArrayMachine::cost_of_rest(const NodeCosts& p, uint64_t n) const {
   uint32_t sum = 1;
   for (; n < min_ && n < prefix_.size(); ++n) sum = add_cost(sum, add_cost(1, item_cost(p, n)));
   if (n < min_) {
@@ -93,7 +93,7 @@ uint32_t ArrayMachine::cost_of_rest(const Program& p, uint64_t n) const {
 }
 
 uint32_t ArrayMachine::cost(Request& r, State s) const {
-  const Program& p = r.program();
+  const NodeCosts p = r.costs();
   const uint64_t n = count(s);
   switch (phase(s)) {
     case Open: return add_cost(1, cost(r, pack(First, 0, 0)));

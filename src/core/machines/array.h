@@ -43,8 +43,8 @@ class ArrayMachine final : public Machine {
   bool may_end(uint64_t n) const { return n >= min_; }
   bool may_go_on(uint64_t n) const { return n < max_; }
   bool item_ends(Request& r, State s) const;
-  uint32_t item_cost(const Program& p, uint64_t n) const;
-  uint32_t cost_of_rest(const Program& p, uint64_t n) const;
+  uint32_t item_cost(const NodeCosts& p, uint64_t n) const;
+  uint32_t cost_of_rest(const NodeCosts& p, uint64_t n) const;
 
   std::vector<NodeId> prefix_;
   NodeId items_;

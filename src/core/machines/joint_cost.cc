@@ -37,11 +37,11 @@ uint32_t follow_witnesses(Request& r, NodeId at, uint32_t list) {
     if (c->may_close) return add_cost(sum, 1);
     if (c->witness < 0) return kNoCost;
     const auto w = static_cast<size_t>(c->witness);
-    sum = add_cost(sum, add_cost(1, std::max(c->dearest, p.node_cost(c->children[w]))));
+    sum = add_cost(sum, add_cost(1, std::max(c->dearest, r.costs().node_cost(c->children[w]))));
     if (!c->keys.empty()) {
       const NodeId node = c->keys[c->witness_entry];
       const KeyMachine* key = key_at(r, node);
-      sum = add_cost(sum, add_cost(1, key ? key->fresh_cost(r, list, kinds.next(key->kind())) : p.node_cost(node)));
+      sum = add_cost(sum, add_cost(1, key ? key->fresh_cost(r, list, kinds.next(key->kind())) : r.costs().node_cost(node)));
     }
     at = c->nexts[w];
   }
@@ -68,7 +68,7 @@ uint32_t first_cost(Request& r, NodeId control, uint32_t list) {
 uint32_t alternative_cost(Request& r, const Control& c, uint32_t alternative, uint32_t list) {
   const NodeId child = c.children[alternative];
   if (!r.settle_cost(child)) return kNoCost;
-  return add_cost(std::max(c.dearest, r.program().node_cost(child)), control_cost(r, c.nexts[alternative], list));
+  return add_cost(std::max(c.dearest, r.costs().node_cost(child)), control_cost(r, c.nexts[alternative], list));
 }
 
 uint32_t cheapest_alternative(Request& r, const Control& c, std::pair<uint32_t, uint32_t> range, uint32_t list) {
@@ -88,7 +88,7 @@ uint32_t entry_cost(Request& r, const Control& c, uint32_t entry, uint32_t list)
   const NodeId node = c.keys[entry];
   if (!r.settle_cost(node)) return kNoCost;
   const KeyMachine* machine = key_at(r, node);
-  const uint32_t key = machine ? machine->fresh_cost(r, list, 0) : r.program().node_cost(node);
+  const uint32_t key = machine ? machine->fresh_cost(r, list, 0) : r.costs().node_cost(node);
   return add_cost(add_cost(key, 1), cheapest_alternative(r, c, c.range(entry), list_after(r, node, list)));
 }
 

@@ -230,13 +230,13 @@ uint32_t KeyMachine::cost_between(Request& r, const KeyCursor& at) const {
   const uint32_t count = (typed ? typed->count : 0) + unknown;
   if (count > 0 && unknown == 0 && dfa_.accepting(at.dfa) && !typed->ends) return 1;
   const uint32_t bytes = add_cost(1, bytes_beyond(at.dfa, count));
-  return count > 0 ? bytes : std::min(bytes, automaton_->finish_tokens(r.vocab(), transport(), at.dfa, 0));
+  return count > 0 ? bytes : std::min(bytes, automaton_->finish(r.cost_unit(), r.vocab(), transport(), at.dfa, 0));
 }
 
 uint32_t KeyMachine::cost_inside(Request& r, const KeyCursor& at, Sub sub) const {
   if (sub == 0) return cost_between(r, at);
   uint32_t best = kNoCost;
-  if (typed_under(r, at) == nullptr) best = automaton_->finish_tokens(r.vocab(), transport(), at.dfa, sub);
+  if (typed_under(r, at) == nullptr) best = automaton_->finish(r.cost_unit(), r.vocab(), transport(), at.dfa, sub);
   std::vector<DfaState> next;
   each_finish(sub, any_escapes_, [&](uint32_t first, uint32_t last, uint32_t bytes) {
     const auto take = [&](const KeyCursor& to) {

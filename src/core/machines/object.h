@@ -92,10 +92,10 @@ class ObjectMachine final : public Machine {
   void add_key_tokens(Walker& w, StringBase& base, CharRange range) const;
   // --- closing costs (object_cost.cc)
   void prepare_costs() const;
-  uint32_t name_cost(const Program& p, uint32_t i, size_t from) const;
-  uint32_t required_cost(const Program& p, const Records& k, const ObjectRecord& r) const;
-  uint32_t member_cost(const Program& p, Records& k, const ObjectRecord& r) const;
-  uint32_t rest_of_name(const Program& p, uint32_t i, size_t read, Sub sub) const;
+  uint32_t name_cost(const NodeCosts& p, uint32_t i, size_t from) const;
+  uint32_t required_cost(const NodeCosts& p, const Records& k, const ObjectRecord& r) const;
+  uint32_t member_cost(const NodeCosts& p, Records& k, const ObjectRecord& r) const;
+  uint32_t rest_of_name(const NodeCosts& p, uint32_t i, size_t read, Sub sub) const;
   uint32_t key_cost(Request& r, State s) const;
 
   ObjectSpec spec_;

@@ -56,13 +56,13 @@ void ObjectMachine::prepare_costs() const {
 }
 
 // Tokens from byte `from` of ,"name": to the end of the value.
-uint32_t ObjectMachine::name_cost(const Program& p, uint32_t i, size_t from) const {
+uint32_t ObjectMachine::name_cost(const NodeCosts& p, uint32_t i, size_t from) const {
   return add_cost(spelled_[i][from], p.node_cost(spec_.children[i]));
 }
 
 
 // From behind a value: all that is required, and the closing brace.
-uint32_t ObjectMachine::required_cost(const Program& p, const Records& k, const ObjectRecord& r) const {
+uint32_t ObjectMachine::required_cost(const NodeCosts& p, const Records& k, const ObjectRecord& r) const {
   prepare_costs();
   uint32_t sum = 1;
   const uint32_t from = spec_.any_order ? 0 : r.next;
@@ -72,7 +72,7 @@ uint32_t ObjectMachine::required_cost(const Program& p, const Records& k, const 
 }
 
 // From before a key's opening quote, where a member must come.
-uint32_t ObjectMachine::member_cost(const Program& p, Records& k, const ObjectRecord& r) const {
+uint32_t ObjectMachine::member_cost(const NodeCosts& p, Records& k, const ObjectRecord& r) const {
   prepare_costs();
   uint32_t best = kNoCost;
   for (uint32_t i = spec_.any_order ? 0 : r.next; i < size(); ++i) {
@@ -87,7 +87,7 @@ uint32_t ObjectMachine::member_cost(const Program& p, Records& k, const ObjectRe
 
 // Tokens from inside the key to the end of the member of name i, of which `read` bytes are behind; kNoCost where the
 // partial escape cannot become its next character.
-uint32_t ObjectMachine::rest_of_name(const Program& p, uint32_t i, size_t read, Sub sub) const {
+uint32_t ObjectMachine::rest_of_name(const NodeCosts& p, uint32_t i, size_t read, Sub sub) const {
   const std::string& name = spec_.names[i];
   uint32_t finish = 0;
   if (sub_mode(sub) >= Mode::Backslash) {
@@ -112,7 +112,7 @@ uint32_t ObjectMachine::rest_of_name(const Program& p, uint32_t i, size_t read, 
 
 uint32_t ObjectMachine::key_cost(Request& r, State s) const {
   prepare_costs();
-  const Program& p = r.program();
+  const NodeCosts p = r.costs();
   Records& k = r.records();
   const ObjectRecord rec = k.object(key_record(k, s));
   uint32_t best = kNoCost;
@@ -135,7 +135,7 @@ uint32_t ObjectMachine::key_cost(Request& r, State s) const {
 }
 
 uint32_t ObjectMachine::cost(Request& r, State s) const {
-  const Program& p = r.program();
+  const NodeCosts p = r.costs();
   Records& k = r.records();
   if (in_key(s)) return key_cost(r, s);
   const ObjectRecord rec = k.object(record(s));

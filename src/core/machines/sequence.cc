@@ -16,7 +16,7 @@ Accept SequenceMachine::accept(Request&, State s) const {
 
 uint32_t SequenceMachine::cost(Request& r, State s) const {
   uint32_t sum = 0;
-  for (auto i = static_cast<size_t>(s); i < parts_.size(); ++i) sum = add_cost(sum, r.program().node_cost(parts_[i]));
+  for (auto i = static_cast<size_t>(s); i < parts_.size(); ++i) sum = add_cost(sum, r.costs().node_cost(parts_[i]));
   return sum;
 }
 

@@ -191,8 +191,8 @@ bool RegexStringMachine::walk_base(Walker& w, TrieNode node, const Item& item) c
 
 uint32_t RegexStringMachine::cost(Request& r, State s) const {
   if (s == kClosed) return 0;
-  if (s == kQuote) return add_cost(1, automaton_->finish_tokens(r.vocab(), transport(), dfa_.start(), 0));
-  return automaton_->finish_tokens(r.vocab(), transport(), static_cast<DfaState>(s >> kSubBits), sub_of(s));
+  if (s == kQuote) return add_cost(1, automaton_->finish(r.cost_unit(), r.vocab(), transport(), dfa_.start(), 0));
+  return automaton_->finish(r.cost_unit(), r.vocab(), transport(), static_cast<DfaState>(s >> kSubBits), sub_of(s));
 }
 
 State RegexStringMachine::forget(Request&, State s, const Forget&) const {
@@ -268,7 +268,7 @@ bool RegexMachine::endless(Request&, State s) const {
 }
 
 uint32_t RegexMachine::cost(Request& r, State s) const {
-  return automaton_->finish_tokens(r.vocab(), Transport::Raw, static_cast<DfaState>(s >> kSubBits), sub_of(s));
+  return automaton_->finish(r.cost_unit(), r.vocab(), Transport::Raw, static_cast<DfaState>(s >> kSubBits), sub_of(s));
 }
 
 }  // namespace mw

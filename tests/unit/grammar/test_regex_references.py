@@ -94,7 +94,7 @@ def test_references_are_those_of_re(pattern: str) -> None:
 def test_each_kind_is_drawn_and_taken_often_enough() -> None:
     taken: Counter[str] = Counter()
 
-    @settings(max_examples=600, deadline=None, database=None, derandomize=True)
+    @settings(max_examples=1000, deadline=None, database=None, derandomize=True)
     @given(python_patterns())
     def draw(pattern: str) -> None:
         try:
