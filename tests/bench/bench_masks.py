@@ -158,7 +158,7 @@ def run(cases: list[Case], engines: list[Engine], folder: Path) -> dict[str, dic
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--engines", default="maskwright,llguidance,xgrammar")
+    parser.add_argument("--engines", default="maskwright,maskwright-budget,llguidance,xgrammar")
     parser.add_argument("--maskbench", type=int, default=100, help="schemas of MaskBench, where its data is present")
     parser.add_argument("--tokenizer", default="llama3", choices=("llama3", "gpt2"))
     parser.add_argument("--timeout", type=float, default=60, help="seconds for a case in one engine")
@@ -166,7 +166,7 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="where a plot goes; needs matplotlib")
     options = parser.parse_args()
     folder = tokenizer_folder(options.tokenizer)
-    names = [name for name in options.engines.split(",") if importlib.util.find_spec(name)]
+    names = [name for name in options.engines.split(",") if importlib.util.find_spec(name.partition("-")[0])]
     cases = [*own(), *adversarial(), *maskbench(options.maskbench)]
     replies = run(cases, [Engine(name, folder, options.timeout) for name in names], folder)
     results = {group: {name: summary(r) for name, r in by.items()} for group, by in replies.items()}

@@ -21,8 +21,17 @@ EOS = {"llama3": "<|eot_id|>", "gpt2": "<|endoftext|>"}
 Matcher = tuple[Callable[[], object], Callable[[int], bool]]  # mask, accept
 
 
-def maskwright_engine(folder: Path, eos: int, words: int) -> Callable[[str], Callable[[], Matcher]]:
-    """Any white space, escapes and exponents, as the others allow."""
+def maskwright_engine(
+    folder: Path, eos: int, words: int, budget: int | None = None
+) -> Callable[[str], Callable[[], Matcher]]:
+    """Any white space, escapes and exponents, as the others allow.
+
+    Args:
+        folder: of the tokenizer.
+        eos: id of the token that ends.
+        words: of a mask.
+        budget: tokens of an output, as `generate` asks with ``max_tokens``; None for masks without a budget.
+    """
     import maskwright as mw
 
     vocabulary = mw.Vocabulary.from_tokenizer(folder / "tokenizer.json", eos_ids=[eos])
@@ -34,7 +43,10 @@ def maskwright_engine(folder: Path, eos: int, words: int) -> Callable[[str], Cal
 
         def start() -> Matcher:
             matcher = compiled.matcher()
-            return (lambda: matcher.fill_mask(row)), matcher.accept
+            if budget is None:
+                return (lambda: matcher.fill_mask(row)), matcher.accept
+            left = iter(range(budget, 0, -1))
+            return (lambda: matcher.fill_mask(row, next(left, 0))), matcher.accept
 
         return start
 
@@ -87,7 +99,17 @@ def xgrammar_engine(folder: Path, eos: int, words: int) -> Callable[[str], Calla
     return compile_
 
 
-ENGINES = {"maskwright": maskwright_engine, "llguidance": llguidance_engine, "xgrammar": xgrammar_engine}
+def budgeted_engine(folder: Path, eos: int, words: int) -> Callable[[str], Callable[[], Matcher]]:
+    """The masks of outputs of at most 4,096 tokens."""
+    return maskwright_engine(folder, eos, words, 4096)
+
+
+ENGINES = {
+    "maskwright": maskwright_engine,
+    "maskwright-budget": budgeted_engine,
+    "llguidance": llguidance_engine,
+    "xgrammar": xgrammar_engine,
+}
 
 
 def measure(compile_: Callable[[str], Callable[[], Matcher]], case: dict[str, Any]) -> dict[str, Any]:

@@ -59,11 +59,11 @@ def spell(vocabulary: mw.Vocabulary, text: str) -> list[int]:
     return out
 
 
-def masks_along(matcher: mw.Matcher, ids: list[int], size: int) -> list[bytes]:
-    """The mask before each token, and the last."""
+def masks_along(matcher: mw.Matcher, ids: list[int], size: int, budget: int | None = None) -> list[bytes]:
+    """The mask before each token, and the last; within so many tokens."""
     row, out = np.zeros((size + 31) // 32, dtype=np.uint32), []
-    for token in [*ids, None]:
-        matcher.fill_mask(row)
+    for at, token in enumerate([*ids, None]):
+        matcher.fill_mask(row, max_tokens=None if budget is None else budget - at)
         out.append(row.tobytes())
         assert token is None or matcher.accept(token)
     return out
@@ -116,6 +116,34 @@ def test_wide_classes_allow_what_each_token_alone_may(pattern: str, kind: str) -
         rest = [t for t in range(vocabulary.size) if (t in allowed) != bool(matcher.count_accepted([t]))]
         assert rest == [], [vocabulary.tokens[t] for t in rest[:10]]
         assert matcher.accept_text("co")
+
+
+COUNTED = {
+    "words": mw.Regex("[a-z ]{100,4000}"),
+    "not one": mw.Regex("[^x]{10,800}"),
+    "pattern": mw.JsonSchema({"type": "string", "pattern": "^[a-z ]{100,4000}$"}),
+    "pattern and length": mw.JsonSchema({"type": "string", "pattern": "[a-z]+", "maxLength": 300}),
+    "found somewhere": mw.JsonSchema({"type": "string", "pattern": "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{12}"}),
+    "length": mw.JsonSchema({"type": "string", "minLength": 30, "maxLength": 500}),
+    "key": mw.JsonSchema({"type": "object", "patternProperties": {"^[a-z ]{3,400}$": True}, "minProperties": 1}),
+    "plain": mw.JsonSchema(SCHEMA),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_budget_that_is_far_away_costs_nothing(name: str) -> None:
+    """Masks are those without a budget, and no more of the vocabulary is walked for them."""
+    opening = {"words": "", "not one": "", "key": '{"', "plain": '{"name": "'}.get(name, '"')
+    costs = []
+    for budget in (None, 5000):
+        vocabulary = fresh()
+        compiled = mw.compile(COUNTED[name], vocabulary)
+        ids = spell(vocabulary, opening + "bacodi fegulo mina pequ")
+        masks = masks_along(compiled.matcher(), ids, vocabulary.size, budget)
+        costs.append((masks, compiled.stats["live_nodes"] + compiled.stats["dead_probes"]))
+    (plain, walked), (budgeted, more) = costs
+    assert budgeted == plain
+    assert more <= walked + 10
 
 
 def test_a_limit_of_the_cache_drops_bases_and_changes_no_mask() -> None:
