@@ -26,8 +26,8 @@ class OneToken {
 
   // From and to states between characters: by the base that masks use, which knows where a counted class leads.
   std::vector<uint64_t> ends_between(DfaState state) {
-    const std::shared_ptr<const RegexBase> base = bases_.get(store_, TokenTrie::kRoot, state);
-    if (!base->shared.empty()) {
+    const std::shared_ptr<const RegexBase> base = bases_.get(store_, TokenTrie::kRoot, state, true);
+    if (!base->knows_ends) {
       std::vector<uint64_t> all = ends(state, 0);
       std::erase_if(all, [](uint64_t k) { return k != kFinished && (k & kSubMask) != 0; });
       return all;
@@ -394,7 +394,7 @@ uint32_t Automaton::widest_finish(const Vocab& vocab, Transport transport) {
 }
 
 uint32_t Automaton::widest(const RegexBase& base, const Vocab& vocab, Transport transport) {
-  if (!base.shared.empty()) return widest_finish(vocab, transport);
+  if (!base.knows_ends) return widest_finish(vocab, transport);
   if (const uint32_t known = base.widest.load(std::memory_order_acquire); known != RegexBase::kUnsettled) return known;
   const std::scoped_lock lock(mutex_);
   const uint32_t found = add_cost(find_widest(per_vocab(vocab, transport), base, vocab), transport == Transport::Raw ? 0 : 1);

@@ -22,7 +22,7 @@
 
 namespace mw {
 
-// Tokens ordered by a count of characters, with the cumulative sets that length bounds ask for.
+// Tokens, each once, ordered by a count of characters, with the cumulative sets that length bounds ask for.
 class CountedTokens {
  public:
   struct Entry {
@@ -30,6 +30,9 @@ class CountedTokens {
     TokenId token;
   };
   CountedTokens(const std::vector<Entry>& entries, size_t vocab_size);
+  // Out of an image; empty where it holds none.
+  CountedTokens(image::Reader& in, size_t vocab_size);
+  void save(image::Writer& out) const;
   const TokenSet& all() const { return all_; }
   const TokenSet& up_to(uint32_t chars) const;  // at most so many characters; made once a bound
   std::span<const TokenId> between(uint32_t lo, uint32_t hi) const;
@@ -38,6 +41,8 @@ class CountedTokens {
   const std::vector<uint32_t>& counts() const { return counts_; }
 
  private:
+  std::unique_ptr<TokenSet> make_up_to(uint32_t chars) const;  // under the mutex
+
   size_t vocab_size_;
   std::vector<TokenId> tokens_;
   std::vector<uint32_t> counts_;
@@ -61,6 +66,9 @@ struct StringBase {
   TokenSet all;               // of all of them
   std::vector<TrieNode> quotes;  // where the closing quote is read
   ExitTrie exits;             // behind the closing quote
+  void unite(size_t vocab_size);  // fills `all`
+  void save(image::Writer& out) const;
+  static std::unique_ptr<StringBase> load(image::Reader& in, const TokenTrie& trie, size_t vocab_size);
 };
 
 // White space between JSON tokens, from the root, in some state of the policy's automaton.
@@ -77,8 +85,9 @@ class RegexBase {
   TokenSet stay;   // alive inside the regex
   std::vector<const TokenSet*> shared;  // likewise, sets of other bases
   TokenSet close;  // JSON: ending with the closing quote
-  // Where the tokens of `stay` end: states between characters, and states (these or others) in which some have begun a
-  // further character; each once. Of tokens in `shared` nothing is said.
+  // Where its tokens end, if that is known: states between characters, and states (these or others) in which some have
+  // begun a further character; each once.
+  bool knows_ends = false;
   std::vector<DfaState> ends, cut;
   // The most tokens that finishing takes after any token of `stay`, once Automaton::widest_after has found it.
   static constexpr uint32_t kUnsettled = 0xffffffffu;
@@ -93,6 +102,10 @@ class RegexBase {
     std::vector<bool> accepts;
     bool goes_on;
   };
+  std::vector<std::shared_ptr<const ClassBase>> held_;  // whose sets are in `shared`
+  std::shared_ptr<const RegexBase> whole_;  // likewise: that of the language without its exceptions,
+  StringBase* body_ = nullptr;              // or the body of a string; the exits are theirs where none is left out
+  bool own_exits_ = false;
   mutable std::vector<ExitTrie::Member> members_;
   mutable std::vector<Run> runs_;
   mutable std::once_flag once_;
@@ -108,17 +121,20 @@ class RegexBases final : BaseCache::Part {
   ~RegexBases() {
     if (cache_) cache_->leave(this);
   }
-  std::shared_ptr<const RegexBase> get(BaseStore& store, TrieNode node, DfaState state);
+  // `own`: not that of a state which differs in counts, where it matters what its tokens lead to.
+  std::shared_ptr<const RegexBase> get(BaseStore& store, TrieNode node, DfaState state, bool own = false);
 
  private:
   void drop() override;
+  std::shared_ptr<const RegexBase> find(uint64_t key, bool own);
+  std::shared_ptr<const RegexBase> keep(uint64_t key, bool own, std::shared_ptr<const RegexBase> base);
 
   RegexDfa* dfa_;
   Transport transport_;
   std::once_flag joined_;
   std::shared_ptr<BaseCache> cache_;
   std::shared_mutex mutex_;
-  std::unordered_map<uint64_t, std::shared_ptr<const RegexBase>> bases_;
+  std::unordered_map<uint64_t, std::shared_ptr<const RegexBase>> bases_[2];  // shared, own
 };
 
 // Everything per vocabulary; thread-safe.
@@ -128,8 +144,12 @@ class BaseStore final : BaseCache::Part {
   ~BaseStore() { cache_->leave(this); }
   const TokenTrie& trie() const { return *trie_; }
   size_t vocab_size() const { return vocab_size_; }
-  // Once the trie is there.
+  // Once the trie is there: works out what nearly every constraint asks for, or takes it from an image. False: it is none.
   void prepare();
+  bool load(image::Reader& in);
+  void save(image::Writer& out);
+  // No token has more characters.
+  uint32_t most_chars() const { return marks_.most_chars(); }
   const std::shared_ptr<BaseCache>& cache() const { return cache_; }
 
   StringBase& string(TrieNode node, Sub sub, bool any_escapes);
@@ -140,6 +160,7 @@ class BaseStore final : BaseCache::Part {
   void drop() override;
   template <class Key, class Base, class Make>
   Base& lookup(std::map<Key, std::unique_ptr<Base>>& bases, const Key& key, Make make);
+  void keep_bodies();
   std::unique_ptr<StringBase> make_string(TrieNode node, Sub sub, bool any_escapes) const;
   std::unique_ptr<SpaceBase> make_space(int policy, uint32_t state) const;
 

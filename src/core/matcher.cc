@@ -190,6 +190,23 @@ Matcher::Verdict Matcher::cost(uint32_t& tokens) {
   return r.lacks_nodes() ? Verdict::Needs : Verdict::Yes;
 }
 
+Matcher::Verdict Matcher::fits(bool& within, uint32_t max_tokens) {
+  if (prepare() == Verdict::Needs) return Verdict::Needs;
+  Request& r = request();
+  if (!step().finished && r.program().spells_freely() && !r.uniqueness()) {
+    r.needs().clear();
+    r.count_costs_in(CostUnit::Bytes);
+    within = r.program().settle_costs(0, r.needs(), CostUnit::Bytes) && r.config_cost(config()) <= max_tokens;
+    r.count_costs_in(CostUnit::Tokens);
+    if (r.lacks_nodes()) return Verdict::Needs;
+    if (within) return Verdict::Yes;
+  }
+  uint32_t tokens = 0;
+  const Verdict verdict = cost(tokens);
+  within = tokens <= max_tokens;
+  return verdict;
+}
+
 Matcher::Verdict Matcher::allowed_in(ConfigId id, std::vector<TokenId>& out) {
   Request& r = request();
   MaskRecord mask;

@@ -45,6 +45,7 @@ class Matcher {
   Verdict fill(std::span<uint32_t> row, uint32_t max_tokens, bool memo_only);
   static constexpr uint32_t kNoBudget = 0xffffffffu;
   Verdict cost(uint32_t& tokens);  // fewest tokens to the end, without EOS
+  Verdict fits(bool& within, uint32_t max_tokens);  // whether those are at most so many; needs no search where they are far fewer
   void rollback(uint32_t n);
   Matcher fork() const { return *this; }
   void reset();

@@ -90,7 +90,7 @@ bool KeyMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   if (!w.takes_sets() || !has_base(r, item.state)) return false;
   const KeyCursor at = cursor(r.records(), item.state);
   if (w.costs()) {
-    const uint32_t most = dfa_.is_universal(at.dfa) ? kMostToClose : automaton_->widest(*bases_.get(w.vocab().bases(), node, at.dfa), w.vocab(), transport());
+    const uint32_t most = dfa_.is_universal(at.dfa) ? kMostToClose : automaton_->widest(*bases_.get(w.vocab().bases(), node, at.dfa, true), w.vocab(), transport());
     if (!w.fits(add_cost(most, r.rest_cost(item.rest)))) return false;
   }
   NearFinder near(*this, r, w.trie(), w.costs());
@@ -110,7 +110,7 @@ void KeyMachine::add_base(Walker& w, TrieNode node, const Item& item, const KeyC
     w.follow_exits(base.exits, {}, over);
     return;
   }
-  const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, at.dfa));
+  const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, at.dfa, w.costs()));
   w.add(base.stay);
   for (const TokenSet* set : base.shared) w.add(*set);
   w.add(base.close);

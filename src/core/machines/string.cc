@@ -180,7 +180,7 @@ bool RegexStringMachine::walk_base(Walker& w, TrieNode node, const Item& item) c
     return true;
   }
   if (universal || sub_of(item.state) != 0) return false;
-  const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, d));
+  const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, d, w.costs()));
   if (w.costs() && !fits(w, item.rest, automaton_->widest(base, w.vocab(), transport()))) return false;
   w.add(base.stay);
   for (const TokenSet* set : base.shared) w.add(*set);
@@ -241,9 +241,10 @@ bool RegexMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
     w.add(w.keep(w.vocab().bases().run(node, {~uint64_t{0}, ~uint64_t{0}, true})).stay());
     return true;
   }
-  const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, d));
+  const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, d, w.costs()));
   if (w.costs() && !fits(w, item.rest, automaton_->widest(base, w.vocab(), Transport::Raw))) return false;
   w.add(base.stay);
+  for (const TokenSet* set : base.shared) w.add(*set);
   if (item.rest != kEndOfText) w.pop_exits(base.exits(w.trie()), {}, item.rest);
   return true;
 }

@@ -108,7 +108,7 @@ def checked_row(
         raise GenerationError("the prompt has no tokens", hint="Pass a prompt that is not empty")
     check_context(model, len(request.read_first), request.max_tokens)
     row = Row(request, model.vocabulary, started, sampling, details)
-    if row.matcher is not None:
+    if row.matcher is not None and not row.matcher.can_finish_within(request.max_tokens - 1):
         check_room(row.matcher.min_tokens_to_accept() + 1, request.max_tokens)
     return row
 

@@ -35,6 +35,9 @@ class Guide(Protocol):
     def min_tokens_to_accept(self) -> int:
         """Tokens that suffice to complete the text."""
 
+    def can_finish_within(self, max_tokens: int) -> bool:
+        """Whether these are at most so many."""
+
     def allowed_tokens(self, max_tokens: int | None = None) -> list[int]:
         """The ids that may follow, ascending."""
 

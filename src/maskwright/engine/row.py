@@ -262,7 +262,7 @@ class Row:
         trial = self.matcher.fork()
         if token >= self._size or not trial.accept(token):
             return False
-        return token in self._eos_ids or trial.min_tokens_to_accept() <= left - 2
+        return token in self._eos_ids or trial.can_finish_within(left - 2)
 
     def fill(self) -> None:
         """Computes the mask that was put off."""

@@ -299,7 +299,7 @@ class StagedGuide:
     def _fits(self, piece: _Piece, matcher: Matcher, used: int) -> bool:
         if piece.limit is None:
             return True
-        return used + matcher.min_tokens_to_accept() + (piece.token is not None) <= piece.limit
+        return matcher.can_finish_within(piece.limit - used - (piece.token is not None))
 
     def accept_text(self, text: str | bytes) -> bool:
         """Appends text inside one piece: for drafts. False, and nothing changed, where it is not certain which."""
@@ -314,6 +314,16 @@ class StagedGuide:
     def min_tokens_to_accept(self) -> int:
         """Tokens that suffice to complete the output."""
         return min(map(self._least, self._branches))
+
+    def can_finish_within(self, max_tokens: int) -> bool:
+        """Whether so many tokens suffice."""
+        return any(self._finishes_within(branch, max_tokens) for branch in self._branches)
+
+    def _finishes_within(self, branch: _Branch, max_tokens: int) -> bool:
+        if branch.piece is None:
+            return max_tokens >= 0
+        left = max_tokens - (branch.piece.token is not None) - _cost(branch.piece.after)
+        return left >= 0 if branch.matcher is None else branch.matcher.can_finish_within(left)
 
     def _least(self, branch: _Branch) -> int:
         if branch.piece is None:
