@@ -291,9 +291,12 @@ void Automaton::search_finish(PerVocab& here, Vocab& vocab, uint64_t from) {
     here.is_small = search.explore(from, kFewStates, true) && search.complete();
     if (here.is_small) return search.settle();
   }
-  if ((from & kSubMask) != 0 || search_near(here, vocab, static_cast<DfaState>(from >> kSubBits)) || too_wide_) return;
+  if ((from & kSubMask) != 0) return;
+  if (!here.is_far && search_near(here, vocab, static_cast<DfaState>(from >> kSubBits))) return;
+  here.is_far = true;  // one search in vain is enough
+  if (too_wide_) return;
   FinishSearch search(vocab, *dfa_, here.bases, here.transport, here.finish);
-  too_wide_ = !search.explore(from, most_searched(), false);  // one long search is enough
+  too_wide_ = !search.explore(from, most_searched(), false);  // likewise
   if (!too_wide_) search.settle();
 }
 

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "maskwright"
 LAYERS = [
     "errors",
     "_core",
-    "_files",
+    "_arguments", "_files",
     "_forks",
     "_interrupt",
     "vocabulary",

@@ -112,6 +112,7 @@ def test_each_kind_is_drawn_and_taken_often_enough() -> None:
     "pattern",
     [
         r"(a|b)\1",
+        r"(?:(?(2)a)|(?:(a)\1){0}|(a)\1)",
         r"(a)?\1b",
         r"(?:(a)|b)\1",
         r"(?P<q>[ab]).*(?P=q)",
@@ -126,7 +127,6 @@ def test_each_kind_is_drawn_and_taken_often_enough() -> None:
         r"(?!(a|b)\1)...",
         r"(a\b|ab)\1",
         r"(?(1)a|b)(c)",
-        r"((?(1)a|b))c",
         r"(a)?(?(1)b|c)",
         r"(?P<n>a)?(?(n)b)",
         r"(?:(a)|b)(?:c(?(1)a|b))*",

@@ -129,7 +129,11 @@ class _Expansion:
             stack.extend((child, (*path, (node, i))) for i, child in enumerate(children(node)))
         for reference, path in references:
             self.check(reference, path)
-        return self.local(fold(self.tree, self.scopes))
+        tree = self.local(fold(self.tree, self.scopes))
+        # What is left asks for groups that no path goes through: those before something that never matches.
+        for number in {n.number for n in walk(tree) if isinstance(n, Reference | Conditional)}:
+            tree = self.substitute(tree, number, None)
+        return tree
 
     # Which references have a meaning that the expansion gives them.
 
@@ -145,6 +149,9 @@ class _Expansion:
         looped = any(isinstance(n, Loop) for n in around)
         if self.ecma and any(isinstance(n, Look) and not n.ahead for n in around):
             raise self.refusal(reference, "with its group in the same lookbehind")
+        if isinstance(reference, Conditional) and shared == len(group):
+            # `re` may find what a path that it has given up left in the group.
+            raise self.refusal(reference, "inside the group that it asks for")
         if self.comes_first(reference, path, group, shared):
             if looped and not self.ecma:
                 raise self.refusal(reference, "before its group inside a repeat")
