@@ -73,7 +73,12 @@ def expand_all(forms: Forms, keys: list[Key], seen: set[Key]) -> tuple[bool, lis
 
 def crossings(scan: Scan) -> list[Key]:
     """The keys of single schemas that bring in others."""
-    return [scan.resolve(i) for i in {**scan.groups, **dict.fromkeys(scan.joint)} if i not in scan.inner]
+    inner, aliases = scan.inner, scan.aliases
+    return [
+        scan.resolve(i) if i in aliases else (i,)
+        for i in ({**scan.groups, **scan.joint} if scan.joint else scan.groups)
+        if i not in inner
+    ]
 
 
 def overlapping(forms: Forms, productivity: Productivity) -> dict[int, set[tuple[int, int]]]:

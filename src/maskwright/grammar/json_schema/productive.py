@@ -30,11 +30,10 @@ class Productivity:
         """Whether any value belongs to a key."""
         found = self._known.get(key)
         if found is None:
-            if self._plain_clause(key) == []:
-                found = self._known[key] = True
-            else:
-                self._decide(key)
-                found = self._known[key]
+            found = self.plainly(key)
+        if found is None:
+            self._decide(key)
+            found = self._known[key]
         return found
 
     def _plain_clause(self, key: Key) -> list[Key] | None:
@@ -171,10 +170,11 @@ class Productivity:
                     for name in facets.required:
                         if schema.get("properties", {}).get(name, True) is False:
                             return scan.where(i, "properties", name)
-                    if facets.required and schema.get("additionalProperties") is False:
-                        return scan.where(i, "additionalProperties")
-                    if facets.min_items and schema.get("items") is False:
-                        return scan.where(i, "items")
+                    rest = ["additionalProperties", "unevaluatedProperties"] if facets.required else []
+                    rest += ["items", "unevaluatedItems"] if facets.min_items else []
+                    for keyword in rest:
+                        if schema.get(keyword) is False:
+                            return scan.where(i, keyword)
         return scan.where(key[0]) if key and key[0] >= 0 else None
 
 

@@ -16,10 +16,12 @@ from maskwright.errors import LimitError, SchemaError
 from maskwright.grammar.ir import Ir
 from maskwright.grammar.plan import Budget
 
+from .applicators import on_ref
 from .cycles import find_cycles
 from .dialect import DRAFTS, OPENAPI, draft_of, members
 from .dynamic import Copies, NeedsCopies
 from .keywords import conclude, table_of
+from .kinds import BITS
 from .model import ALWAYS, ANYTHING, NEVER, NOTHING, Group, Key, Note
 from .options import Options, lexical_of
 from .paths import ROOT, Path, pointer, tokens_of
@@ -289,8 +291,8 @@ class Scan:
         self.settling.discard(number)
 
     def _scan_queued(self) -> None:
-        table = table_of(self.draft)
-        ref_alone = self.draft <= 7
+        handler_of = table_of(self.draft).get
+        ref_alone, plain_type = self.draft <= 7, not self.openapi
         todo, types, budget = self._todo, self.types, self.budget
         count = 0
         while todo:
@@ -298,14 +300,18 @@ class Scan:
             schema = self.schemas[number]
             asserted = 0
             if ref_alone and "$ref" in schema:
-                table["$ref"](self, number, schema, schema["$ref"])
+                on_ref(self, number, schema, schema["$ref"])
                 asserted = 1
             else:
                 for keyword, value in schema.items():
-                    handler = table.get(keyword)
-                    if handler is not None:
+                    handler = handler_of(keyword)
+                    if handler is None:
+                        continue
+                    asserted += 1
+                    if plain_type and keyword == "type" and type(value) is str and value in BITS:
+                        types[number] = BITS[value]  # most keywords are these
+                    else:
                         handler(self, number, schema, value)
-                        asserted += 1
             if asserted > 1 or number not in types:  # else there is but its type
                 conclude(self, number, schema, asserted)
             count += 1
