@@ -72,7 +72,7 @@ class Forms:
         return {
             key: alternatives
             for key, alternatives in self._memo.items()
-            if not any(i in changed for facets in alternatives for i in facets.members)
+            if alternatives and not any(i in changed for facets in alternatives for i in facets.members)
         }
 
     def is_plain(self, key: Key) -> bool:
