@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from laws.test_keyword_schemas import check
+from maskwright.errors import LimitError
+from maskwright.grammar.json_schema import disjoint, productive
 from maskwright.grammar.json_schema.joint import arrays, decided, members, objects, plans, truth
 
 FIRST = 500_000  # seeds of schemas that no other law compiles, since compiled ones are remembered
@@ -30,6 +32,9 @@ MUTANTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "nothing in place evaluates members": (objects, "reached", lambda *_: iter(())),
     "nothing in place evaluates items": (arrays, "reached", lambda *_: iter(())),
     "keys fit any propertyNames": (members.Scalars, "strings_of", lambda *_: members.ALL),
+    "what is needed is there": (productive.Productivity, "_plain_clause", lambda self, key: []),
+    "branches of oneOf exclude each other": (disjoint, "_clash", lambda *_: True),
+    "values that are listed fit nothing else": (disjoint, "_are_other_values", lambda *_: True),
     "every state is live": (plans.ObjectFrame, "is_live", lambda *_: True),
 }
 
@@ -42,7 +47,7 @@ def test_planted_faults_are_noticed(name: str, monkeypatch: pytest.MonkeyPatch) 
     for seed in range(start, start + MOST):
         try:
             check(seed, 2 + seed % 2, Counter())
-        except (AssertionError, IndexError, KeyError, StopIteration, ValueError):
+        except (AssertionError, IndexError, KeyError, LimitError, StopIteration, ValueError):
             return
     pytest.fail("nothing was noticed")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from maskwright.grammar.fractions import Part, fraction_tail
 from maskwright.grammar.ir import EMPTY, EPSILON, Ir, chars, concat, literal, one_of, optional, repeat, union
@@ -24,6 +25,7 @@ _NATURAL = union(_ZERO, concat(_NONZERO, repeat(_DIGIT)))
 _ZEROS = optional(concat(_DOT, repeat(_ZERO, 1)))
 
 
+@lru_cache(maxsize=2)  # one term, so that it is found again by identity
 def json_number(full: bool) -> Ir:
     """Any number; `full` with exponents and any number of fraction digits, else without and at most 20."""
     if not full:
@@ -32,6 +34,7 @@ def json_number(full: bool) -> Ir:
     return concat(optional(_MINUS), _NATURAL, _fraction(None), optional(exponent))
 
 
+@lru_cache(maxsize=2)
 def json_integer(full: bool) -> Ir:
     """Any integer; `full` also with a fraction of zeros and an exponent that keeps it an integer whatever its digits.
 
@@ -44,6 +47,7 @@ def json_integer(full: bool) -> Ir:
     return concat(optional(_MINUS), union(concat(_NATURAL, _ZEROS, optional(up)), concat(_ZERO, _ZEROS, down)))
 
 
+@lru_cache(maxsize=512)
 def integer_range(lo: int | None, hi: int | None, *, full: bool = False) -> Ir:
     """The integers from `lo` to `hi`; None has no bound. `full` also with a fraction of zeros. No exponents."""
     low = None if lo is None else (Decimal(lo), False)
@@ -52,6 +56,7 @@ def integer_range(lo: int | None, hi: int | None, *, full: bool = False) -> Ir:
     return _signed(low, high, _Tail(tail, lambda lo, hi: tail))
 
 
+@lru_cache(maxsize=512)
 def decimal_range(
     lo: Number | None,
     lo_exclusive: bool,

@@ -56,6 +56,8 @@ class Ir:
             return True
         if not isinstance(other, Ir):
             return NotImplemented
+        if self._hash != other._hash:
+            return False
         stack: list[tuple[Ir, Ir]] = [(self, other)]
         while stack:  # shared parts are not looked into
             left, right = stack.pop()

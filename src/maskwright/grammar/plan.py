@@ -72,16 +72,19 @@ class Budget:
         self._cancel = cancel
         self._deadline = time.monotonic() + limits.seconds
 
-    def check(self, location: str) -> None:
-        """Raises LimitError at `location` when the compile was cancelled or ran out of time."""
-        if self._cancel is not None and self._cancel.is_set():
-            raise LimitError("the compile was cancelled", location=location)
-        if time.monotonic() > self._deadline:
-            raise LimitError(
-                f"the compile took longer than {self.limits.seconds} s",
-                location=location,
-                hint="Raise CompileLimits.seconds, or write a smaller constraint",
-            )
+    def check(self, location: str | Callable[[], str]) -> None:
+        """Raises LimitError at `location`, or at what it returns, when the compile was cancelled or ran out of time."""
+        cancelled = self._cancel is not None and self._cancel.is_set()
+        if not cancelled and time.monotonic() <= self._deadline:
+            return
+        where = location if isinstance(location, str) else location()
+        if cancelled:
+            raise LimitError("the compile was cancelled", location=where)
+        raise LimitError(
+            f"the compile took longer than {self.limits.seconds} s",
+            location=where,
+            hint="Raise CompileLimits.seconds, or write a smaller constraint",
+        )
 
     @property
     def is_closed(self) -> bool:

@@ -87,6 +87,13 @@ UNSATISFIABLE: list[tuple[Any, str, str]] = [
     ({"type": "array", "items": False, "minItems": 1}, "/items", "nothing"),
     ({"type": "object", "required": ["a"], "additionalProperties": False}, "/additionalProperties", "nothing"),
     ({"type": "object", "required": ["a"], "properties": {"a": False}}, "/properties/a", "nothing"),
+    ({"type": "object", "required": ["a"], "unevaluatedProperties": False}, "/unevaluatedProperties", "nothing"),
+    ({"type": "array", "unevaluatedItems": False, "minItems": 1}, "/unevaluatedItems", "nothing"),
+    (
+        {"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "items": [False], "minItems": 1},
+        "",
+        "nothing",
+    ),
     ({"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#"}}}, "", "without end"),
     ({"not": {}}, "/not", ""),
     ({"type": "string", "pattern": "a^b"}, "/pattern", "pattern"),

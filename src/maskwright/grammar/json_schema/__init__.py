@@ -11,10 +11,13 @@ from maskwright.grammar.ir import Ranges
 from maskwright.grammar.plan import WHITESPACE_CODES, Budget, Cancel, CompileLimits, Constraint, Report, ReportEntry
 
 from .alphabet import spares
-from .disjoint import expand_all, overlapping
+from .conditions import separate
+from .disjoint import crossings, expand_all, overlapping
 from .dynamic import NeedsCopies
+from .facets import Facets
 from .forms import Forms
 from .lower import Lowering
+from .model import Key
 from .options import Draft, Escapes, Formats, KeyOrder, Numbers, Options, WhitespacePolicy, options_of
 from .productive import Productivity
 from .refs import registry_texts
@@ -124,29 +127,31 @@ class JsonSchema(Constraint):
     def _plan(self, budget: Budget) -> SchemaPlan:
         document = load(self.text)
         check_depth(document, self.text, budget.limits.depth)
-        overlaps: dict[str, set[tuple[int, int]]] = {}
-        dynamic = False
+        scan = self._scan(document, budget)
+        known: dict[Key, list[Facets]] = {}
         while True:
-            try:
-                scan = Scan(document, self.text, self.options, self.registry, budget, overlaps, dynamic)
-            except NeedsCopies:
-                dynamic = True
-                continue
-            forms = Forms(scan)
+            forms = Forms(scan, known)
             productivity = Productivity(forms)
-            suspect = bool(scan.groups) and expand_all(forms)
-            more = overlapping(forms, productivity) if forms.claims else {}
-            if not more:
+            suspect, overlaps = _expand(forms, productivity) if scan.groups or scan.joint else (False, {})
+            if not overlaps:
                 break
-            # Once more, with each of those branches cut down to what the others leave; the pointers are new ones.
-            overlaps |= more
+            # Once more, with each of those branches cut down to what the others leave.
+            separate(scan, overlaps)
+            known = forms.beside(overlaps.keys())
+        for i in scan.unique - scan.inner:
+            forms.is_plain((i,))  # refuses what cannot be told
         if suspect or scan.suspect:
             root = scan.resolve(scan.root)
-            productivity.decide_all(root)
             if not productivity.has_value(root):
                 productivity.blame(root)
             return SchemaPlan(forms, productivity, self.type)
         return SchemaPlan(forms, None, self.type)
+
+    def _scan(self, document: Any, budget: Budget) -> Scan:
+        try:
+            return Scan(document, self.text, self.options, self.registry, budget)
+        except NeedsCopies:
+            return Scan(document, self.text, self.options, self.registry, budget, dynamic=True)
 
     def __repr__(self) -> str:
         shown = self.text if len(self.text) <= 60 else self.text[:57] + "..."
@@ -193,6 +198,22 @@ class SchemaPlan:
         """Defines a node."""
         assert self._lowering is not None, "a program is started before it is lowered"
         self._lowering.lower(program, node)
+
+
+def _expand(forms: Forms, productivity: Productivity) -> tuple[bool, dict[int, set[tuple[int, int]]]]:
+    """Expands all keys in which schemas meet: whether one may have no value, and which `oneOf`s overlap.
+
+    What is plain comes first: where that already shows an overlap, the joint evaluation is not asked in vain.
+    """
+    seen, suspect = set[Key](), False
+    keys = crossings(forms.scan)
+    while True:
+        some, joint = expand_all(forms, keys, seen)
+        suspect = suspect or some
+        overlaps = overlapping(forms, productivity) if forms.claims else {}
+        if overlaps or not joint:
+            return suspect, overlaps
+        keys = [below for key in joint for below in forms.joint.explore(key)]
 
 
 def _decode(data: bytes) -> str:

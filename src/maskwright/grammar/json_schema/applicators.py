@@ -23,10 +23,10 @@ def on_properties(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> Non
     if scan.long:
         required = schema.get("required")
         check_names(scan, scan.where(i, "properties"), [*value, *(required if isinstance(required, list) else [])])
-    for name, sub in value.items():
+    for name in value:
         if not name.isascii():
             check_text(scan, i, "properties", name)
-        scan.add(sub, (path, name))
+    scan.add_members(value, path)
 
 
 def on_required(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
@@ -34,13 +34,13 @@ def on_required(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     if not isinstance(value, list):
         scan.bad(i, "required", "a list of names", value)
     properties = schema.get("properties")
-    rest = schema.get("additionalProperties")
+    rest = schema.get("additionalProperties", schema.get("unevaluatedProperties"))
     for name in value:
         if not isinstance(name, str):
             scan.bad(i, "required", "a list of names", name)
         sub = properties.get(name, rest) if isinstance(properties, dict) else rest
         if sub is False:
-            scan.suspect = True
+            scan.doubt(i)
         if not name.isascii():
             check_text(scan, i, "required", name)
     if scan.long and "properties" not in schema:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _MANY = (1 << 39) - 1
 # The most bytes that the names of one object may take in the core.
 _MOST_NAME_BYTES = (1 << 20) - 8
+# What says more of items than `items` alone.
+_OF_TUPLES = words("prefixItems additionalItems unevaluatedItems")
 # Formats of the standard that no automaton is there for.
 _STANDARD_FORMATS = words(
     "date-time date time duration email idn-email hostname idn-hostname ipv4 ipv6 uri uri-reference iri iri- "
@@ -113,7 +115,7 @@ def suspect_values(scan: Scan, i: int, schema: dict[str, Any], asserted: int) ->
     bits = scan.types.get(i)
     alone = asserted == (1 if bits is None else 2)
     if not (alone and values and (bits is None or any(type_of(v, scan.draft) & bits for v in values))):
-        scan.suspect = True
+        scan.doubt(i)
 
 
 def on_bound(keyword: str) -> Any:
@@ -170,11 +172,11 @@ def on_least(keyword: str, most: str) -> Any:
             return
         limit = schema.get(most)
         if isinstance(limit, int | Decimal) and limit < least:
-            scan.suspect = True
+            scan.doubt(i)
         if keyword == "minItems" and (
-            schema.get("items") is False or "prefixItems" in schema or "additionalItems" in schema
+            isinstance(schema.get("items"), bool | list) or not schema.keys().isdisjoint(_OF_TUPLES)
         ):
-            scan.suspect = True
+            scan.doubt(i)
 
     return handle
 

@@ -5,6 +5,8 @@ What has none as schemas is left to the joint evaluation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .model import NEVER, Group
@@ -55,28 +57,38 @@ def on_if(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
 
 
 def on_one_of(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
-    """`oneOf`: one branch; where two are known to overlap, each of them without the other."""
+    """`oneOf`: one branch; taken for `anyOf`, until two are known to overlap (`separate`)."""
     if not isinstance(value, list) or not value:
         scan.bad(i, "oneOf", "a list of one or more schemas", value)
     path = (scan.paths[i], "oneOf")
-    branches = tuple([scan.add(sub, (path, n), in_place=True) for n, sub in enumerate(value)])
-    overlaps = scan.overlaps.get(scan.where(i, "oneOf")) if scan.overlaps else None
-    if overlaps is None:
-        scan.apply(i, "one", "oneOf", branches)
-        return
+    scan.apply(i, "one", "oneOf", tuple([scan.add(sub, (path, n), in_place=True) for n, sub in enumerate(value)]))
 
-    def rewrite() -> Path:
-        apart = []
-        for n, branch in enumerate(branches):
-            parts = [scan.schema(branch)]
-            for other in sorted({a + b - n for a, b in overlaps if n in (a, b)}):
-                schemas = None if scan.whole else complement(scan, branches[other])
-                if schemas is None:
-                    scan.join(i, "oneOf", Group("one", "oneOf", branches))
-                    return path
-                parts.append({"anyOf": schemas} if schemas else False)
-            apart.append(branch if len(parts) == 1 else scan.synthetic({"allOf": parts}, (path, n)))
-        scan.apply(i, "any", "oneOf", tuple(apart))
-        return path
 
-    scan.later.setdefault(i, []).append(rewrite)
+def separate(scan: Scan, overlaps: Mapping[int, Iterable[tuple[int, int]]]) -> None:
+    """Rewrites `oneOf`s, by schema, of which pairs of branches are known to overlap: each without the others."""
+    for i, pairs in overlaps.items():
+        group = next(g for g in scan.groups[i] if g.keyword == "oneOf")
+        kept = [g for g in scan.groups[i] if g is not group]
+        if kept:
+            scan.groups[i] = kept
+        else:
+            del scan.groups[i]
+        scan.unions.pop(i, None)
+        scan.later.setdefault(i, []).append(partial(_separate, scan, i, group, pairs))
+    scan.settle_all()
+
+
+def _separate(scan: Scan, i: int, group: Group, overlaps: Iterable[tuple[int, int]]) -> Path:
+    path: Path = (scan.paths[i], "oneOf")
+    apart = []
+    for n, branch in enumerate(group.branches):
+        parts = [scan.schema(branch)]
+        for other in sorted({a + b - n for a, b in overlaps if n in (a, b)}):
+            schemas = None if scan.whole else complement(scan, group.branches[other])
+            if schemas is None:
+                scan.join(i, "oneOf", group)
+                return path
+            parts.append({"anyOf": schemas} if schemas else False)
+        apart.append(branch if len(parts) == 1 else scan.synthetic({"allOf": parts}, (path, n)))
+    scan.apply(i, "any", "oneOf", tuple(apart))
+    return path

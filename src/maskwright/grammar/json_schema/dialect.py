@@ -36,7 +36,8 @@ ONE = words(
     "unevaluatedProperties contentSchema"
 )
 LIST = words("allOf anyOf items oneOf prefixItems")
-MAP = words("$defs definitions dependencies dependentSchemas patternProperties properties")
+KEPT = words("$defs definitions")  # only references get there
+MAP = KEPT | words("dependencies dependentSchemas patternProperties properties")
 
 
 def draft_of(schema: object, default: int, path: Path, registry: Mapping[str, str] | None = None) -> int:
@@ -88,6 +89,18 @@ def _custom_draft(uri: str, default: int, where: str, registry: Mapping[str, str
         return draft
     others = {name: text for name, text in registry.items() if name != uri}
     return draft_of(metaschema, default, (uri,), others)
+
+
+def members(schema: dict[str, Any]) -> Iterator[Any]:
+    """What stands where a schema has others that apply to something: those it only keeps are left out."""
+    for keyword, value in schema.items():
+        if isinstance(value, dict):
+            if keyword in ONE:
+                yield value
+            elif keyword in MAP and keyword not in KEPT:
+                yield from value.values()
+        elif isinstance(value, list) and keyword in LIST:
+            yield from value
 
 
 def subschemas(schema: dict[str, Any], path: Path) -> Iterator[tuple[Any, Path]]:

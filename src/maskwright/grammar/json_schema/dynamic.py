@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .dialect import LIST, MAP, ONE
-from .model import words
+from .dialect import KEPT, LIST, MAP, ONE
 from .paths import ROOT, Path
 from .refs import Place, References
 
 # Anchor name (RECURSIVE: that of `$recursiveAnchor`) and the URI of the resource that was the first to have it, sorted.
 Scope = tuple[tuple[str, str], ...]
-
-_ELSEWHERE = words("$defs definitions")  # only references get there, and they name the original
 
 
 class NeedsCopies(Exception):
@@ -89,7 +86,7 @@ class Copies:
         def copy(sub: Any) -> Any:
             return self._copy(sub, scope) if isinstance(sub, dict) else sub
 
-        if isinstance(value, dict) and keyword in MAP and keyword not in _ELSEWHERE:
+        if isinstance(value, dict) and keyword in MAP and keyword not in KEPT:
             return {name: copy(sub) for name, sub in value.items()}
         if isinstance(value, list) and keyword in LIST:
             return list(map(copy, value))

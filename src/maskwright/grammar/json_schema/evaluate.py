@@ -60,7 +60,7 @@ def fits_locally(scan: Scan, number: int, value: Any) -> bool:
     schema, kind = scan.schemas[number], type_of(value, scan.draft)
     if not kind & scan.types.get(number, kind):
         return False
-    if "enum" in schema and identity(value) not in _listed(scan, number, schema["enum"]):
+    if "enum" in schema and identity(value) not in listed(scan, number):
         return False
     if "const" in schema and scan.draft >= 6 and identity(value) != identity(schema["const"]):
         return False
@@ -75,11 +75,11 @@ def fits_locally(scan: Scan, number: int, value: Any) -> bool:
     return True
 
 
-def _listed(scan: Scan, number: int, values: list[Any]) -> frozenset[Hashable]:
+def listed(scan: Scan, number: int) -> frozenset[Hashable]:
     """What the values of an `enum` are equal to; made once, since many candidates may be held against it."""
     found = scan.listed.get(number)
     if found is None:
-        found = scan.listed[number] = frozenset(map(identity, values))
+        found = scan.listed[number] = frozenset(map(identity, scan.schemas[number]["enum"]))
     return found
 
 

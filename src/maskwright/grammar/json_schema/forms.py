@@ -7,7 +7,7 @@ claim that its branches exclude each other is noted, to be proved (`disjoint`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from maskwright.errors import SchemaError
@@ -40,20 +40,20 @@ class Claim(NamedTuple):
 
 
 class Forms:
-    """The alternatives of keys, memoised.
+    """The alternatives of keys, memoised; `known` are some from before.
 
     Attributes:
-        claims: what `oneOf`s claimed in the keys expanded so far.
+        claims: what `oneOf`s claimed in the keys expanded since they were last settled.
         joint: the evaluation of the keys that have no alternatives of this kind.
         reasons: for keys without any alternative, a schema and keyword that is to blame.
     """
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: Scan, known: dict[Key, list[Facets]] | None = None) -> None:
         self.scan = scan
         self.joint = Joint(scan)
         self.claims: list[Claim] = []
         self.reasons: dict[Key, tuple[int, str]] = {}
-        self._memo: dict[Key, list[Facets]] = {}
+        self._memo: dict[Key, list[Facets]] = known or {}
         self._distinct = self.joint.distinct = Distinct(self)
         if scan.joint:
             scan.judge = self.joint.engine.holds
@@ -64,6 +64,16 @@ class Forms:
         if group is None:
             return None
         return list(dict.fromkeys(self.scan.resolve(branch) for branch in group.branches))
+
+    def beside(self, changed: Collection[int]) -> dict[Key, list[Facets]]:
+        """What is known of keys to which no schema of `changed` belongs, whose branches are fewer from now on."""
+        if self.scan.unique:
+            return {}  # what values there are depends on other keys
+        return {
+            key: alternatives
+            for key, alternatives in self._memo.items()
+            if alternatives and not any(i in changed for facets in alternatives for i in facets.members)
+        }
 
     def is_plain(self, key: Key) -> bool:
         """Whether a key has alternatives, and not too many; else the joint evaluation takes it."""

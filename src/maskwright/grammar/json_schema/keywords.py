@@ -92,10 +92,12 @@ def conclude(scan: Scan, i: int, schema: dict[str, Any], asserted: int) -> None:
         len(regexes) > 1 or "minLength" in schema or "maxLength" in schema or not has_strings(*regexes[0])
     ):
         least, most = schema.get("minLength", 0), at.clamp(schema.get("maxLength"))
-        scan.suspect |= is_string_empty(regexes, int(least), most, scan.budget, lambda: scan.where(i))
+        if is_string_empty(regexes, int(least), most, scan.budget, lambda: scan.where(i)):
+            scan.doubt(i)
     steps = steps_of(schema) if "multipleOf" in schema or APART in schema else FREE
     if asserted > 1 and (steps is not FREE or "minimum" in schema or "exclusiveMinimum" in schema):
         low, high = bounds_of(schema, scan.draft)
-        scan.suspect |= is_range_empty(low, high, scan.types.get(i, EVERY), scan.options, (), steps)
+        if is_range_empty(low, high, scan.types.get(i, EVERY), scan.options, (), steps):
+            scan.doubt(i)
     if steps is not FREE:
         at.check_steps(scan, i, scan.types.get(i, EVERY), steps)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 KeyOrder = Literal["schema", "any"]
@@ -44,6 +45,12 @@ class Options:
             value: Any = getattr(self, name)
             if value not in choices:
                 raise ValueError(f"{name} is one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+@lru_cache(maxsize=64)
+def lexical_of(options: Options) -> Options:
+    """The same options for draft 4."""
+    return replace(options, lexical=True)
 
 
 _made: dict[tuple[object, ...], Options] = {}

@@ -25,6 +25,13 @@ def pointer(path: Path, *tokens: object) -> str:
     return f"{path[0]}#{text}" if path else text
 
 
+def document_of(path: Path) -> str | None:
+    """The URI of the document that a place is in; None for the caller's."""
+    while len(path) == 2:
+        path = path[0]
+    return path[0] if path else None
+
+
 def tokens_of(path: Path) -> tuple[str | None, list[str | int]]:
     """The URI of the document (None: the caller's) and the tokens from its root."""
     tokens: list[str | int] = []

@@ -14,7 +14,8 @@ from maskwright.errors import UnsatisfiableError
 
 from .facets import Facets
 from .forms import Forms
-from .model import NOTHING, Key
+from .kinds import ARRAY, EVERY, OBJECT
+from .model import ANYTHING, NOTHING, Key
 
 
 class Productivity:
@@ -23,15 +24,60 @@ class Productivity:
     def __init__(self, forms: Forms) -> None:
         self._forms = forms
         forms.joint.productivity = self
-        self._known: dict[Key, bool] = {NOTHING: False}
+        self._known: dict[Key, bool] = {NOTHING: False, ANYTHING: True}
 
     def has_value(self, key: Key) -> bool:
         """Whether any value belongs to a key."""
         found = self._known.get(key)
         if found is None:
+            found = self.plainly(key)
+        if found is None:
             self._decide(key)
             found = self._known[key]
         return found
+
+    def _plain_clause(self, key: Key) -> list[Key] | None:
+        """The keys that all need a value for one schema to have one, where this shows without expanding it."""
+        scan, number = self._forms.scan, key[0]
+        if len(key) > 1 or number < 0 or number in scan.groups or number in scan.joint or number in scan.doubted:
+            return None
+        schema, types = scan.schemas[number], scan.types.get(number, EVERY)
+        if types & ~(OBJECT | ARRAY) or "enum" in schema or (scan.draft >= 6 and "const" in schema):
+            return []  # the scan would have doubted it
+        if types & OBJECT:
+            required = schema.get("required")
+            if not required:
+                return []
+            if types & ARRAY:
+                return None
+            named, rest = schema.get("properties", {}), schema.get("additionalProperties")
+            if rest is None and scan.draft >= 2019:
+                rest = schema.get("unevaluatedProperties")
+            rest = True if rest is None else rest
+            return [key for name in required if (key := scan.key(named.get(name, rest)))]
+        return [scan.key(schema["items"])] if schema.get("minItems") and "items" in schema else []
+
+    def plainly(self, key: Key) -> bool | None:
+        """The same where it shows without expanding any key; None where it does not."""
+        open_, stack = set[Key](), [key]
+        while stack:
+            top = stack[-1]
+            if self._known.get(top) is not None:
+                stack.pop()
+                continue
+            clause = self._plain_clause(top)
+            if clause is None:
+                return None
+            if any(self._known.get(k) is False for k in clause):
+                self._known[top] = False
+            elif missing := [k for k in clause if k not in self._known]:
+                if top in open_:
+                    return None  # a circle: not as plain as that
+                open_.add(top)
+                stack += missing
+            else:
+                self._known[top] = True
+        return self._known[key]
 
     def is_inhabited(self, facets: Facets) -> bool:
         """Whether any value belongs to one alternative."""
@@ -41,6 +87,9 @@ class Productivity:
 
     def clauses(self, key: Key) -> list[list[Key]]:
         """The ways to have a value: for each, the keys that all need one."""
+        plain = self._plain_clause(key) if key else []
+        if plain is not None:
+            return [plain]
         members = self._forms.union(key)
         if members is not None:
             return [[member] for member in members]
@@ -87,29 +136,6 @@ class Productivity:
         for k in seen:
             known.setdefault(k, False)
 
-    def decide_all(self, root: Key) -> None:
-        """Settles every key that a value of the root may hold anywhere, so that lowering finds all answers ready."""
-        forms = self._forms
-        scan = forms.scan
-        seen, stack = {root}, [root]
-        while stack:
-            key = stack.pop()
-            scan.budget.check("")
-            self.has_value(key)
-            members = forms.union(key)
-            if members is not None:
-                below = members
-            elif not forms.is_plain(key):
-                forms.joint.explore(key)
-                below = forms.joint.plain
-            else:
-                below = [k for facets in forms.of(key) for k in facets.below(scan)]
-            for k in below:
-                if k not in seen:
-                    seen.add(k)
-                    stack.append(k)
-            scan.limit_nodes(len(seen), key[0] if key else -1)
-
     def blame(self, root: Key) -> NoReturn:
         """Raises the error for a root without values, at the place to blame: down along what is needed and missing."""
         forms, seen, key = self._forms, set[Key](), root
@@ -144,10 +170,11 @@ class Productivity:
                     for name in facets.required:
                         if schema.get("properties", {}).get(name, True) is False:
                             return scan.where(i, "properties", name)
-                    if facets.required and schema.get("additionalProperties") is False:
-                        return scan.where(i, "additionalProperties")
-                    if facets.min_items and schema.get("items") is False:
-                        return scan.where(i, "items")
+                    rest = ["additionalProperties", "unevaluatedProperties"] if facets.required else []
+                    rest += ["items", "unevaluatedItems"] if facets.min_items else []
+                    for keyword in rest:
+                        if schema.get(keyword) is False:
+                            return scan.where(i, keyword)
         return scan.where(key[0]) if key and key[0] >= 0 else None
 
 

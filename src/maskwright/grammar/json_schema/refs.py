@@ -13,7 +13,7 @@ from maskwright.errors import SchemaError
 
 from .dialect import draft_of, subschemas
 from .metaschemas import metaschema_text
-from .paths import ROOT, Path, pointer, tokens_of
+from .paths import ROOT, Path, document_of, pointer, tokens_of
 from .source import dump, load
 
 Place = tuple[Any, Path]
@@ -55,7 +55,7 @@ class References:
             fragment, place = ref[1:], (self._documents[None], ROOT)
             if not fragment:
                 return place
-            if fragment[0] == "/" and tokens_of(path)[0] is None:
+            if fragment[0] == "/" and document_of(path) is None:
                 return self._walk(place, fragment, ref, path)
         return self._by_uri(ref, path)
 

@@ -191,4 +191,4 @@ def on_unique(scan: Scan, i: int, schema: dict[str, Any], value: Any) -> None:
     most = schema.get("maxItems")
     if value and not (isinstance(most, int) and most <= 1):
         scan.unique.add(i)
-        scan.suspect = True
+        scan.doubt(i)

@@ -8,24 +8,26 @@ decides.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, NoReturn
 
 from maskwright.errors import LimitError, SchemaError
 from maskwright.grammar.ir import Ir
 from maskwright.grammar.plan import Budget
 
+from .applicators import on_ref
 from .cycles import find_cycles
-from .dialect import DRAFTS, OPENAPI, draft_of, subschemas
+from .dialect import DRAFTS, OPENAPI, draft_of, members
 from .dynamic import Copies, NeedsCopies
 from .keywords import conclude, table_of
+from .kinds import BITS
 from .model import ALWAYS, ANYTHING, NEVER, NOTHING, Group, Key, Note
-from .options import Options
+from .options import Options, lexical_of
 from .paths import ROOT, Path, pointer, tokens_of
 from .refs import References
 
-Overlaps = Mapping[str, set[tuple[int, int]]]
+_IDENTIFIERS = {name: re.compile(rf'"{re.escape(name)}"\s*:\s*"') for name in ("id", "$id")}
 
 
 class Scan:
@@ -42,7 +44,6 @@ class Scan:
         excluded: numbers that a schema leaves out.
         judge: what evaluates schemas on values, where some are left to the joint evaluation.
         listed: what the values of an `enum` are equal to, once asked for.
-        overlaps: for a `oneOf`, by its pointer, the pairs of branches that are known to overlap.
         later: rewritings to do once all schemas have been scanned, by schema; each gives the place it is about.
         settling: schemas whose rewritings are under way.
         inner: schemas that apply in place only, never to a value of their own.
@@ -56,6 +57,7 @@ class Scan:
         unique: schemas that want items to differ, and allow more than one.
         whole: some schema asks what others evaluated, so that nothing is rewritten.
         suspect: something met may have no value at all, or a required part of it.
+        doubted: the schemas that may have none by what they say themselves, as far as their groups do not show it.
         linked: there are references.
         long: the documents are long enough to hold a megabyte of names.
         texts: the document, and those it may refer to.
@@ -68,13 +70,12 @@ class Scan:
         options: Options,
         registry: Mapping[str, str],
         budget: Budget,
-        overlaps: Overlaps,
         dynamic: bool = False,
     ) -> None:
         self.draft = draft_of(document, DRAFTS[options.default_draft], ROOT, registry)
         # A document that names a draft has what that draft has.
         self.openapi = options.default_draft == OPENAPI and not (isinstance(document, dict) and "$schema" in document)
-        self.options = replace(options, lexical=True) if self.draft == 4 else options
+        self.options = lexical_of(options) if self.draft == 4 else options
         self.budget = budget
         self.schemas: list[dict[str, Any]] = []
         self.paths: list[Path] = []
@@ -83,7 +84,6 @@ class Scan:
         self.groups: dict[int, list[Group]] = {}
         self.regexes: dict[int, list[tuple[str, Ir]]] = {}
         self.excluded: dict[int, tuple[Any, ...]] = {}
-        self.overlaps = overlaps
         self.settling: set[int] = set()
         self.later: dict[int, list[Callable[[], Path]]] = {}
         self.listed: dict[int, frozenset[Hashable]] = {}
@@ -100,6 +100,7 @@ class Scan:
         self.whole = False
         self.judge: Callable[[int, Any], bool] | None = None
         self.suspect = False
+        self.doubted: set[int] = set()
         self.linked = False
         self.text = text
         self.texts = (text, *registry.values())
@@ -143,6 +144,18 @@ class Scan:
             hint="Write {} for anything",
         )
 
+    def add_members(self, values: dict[str, Any], path: Path) -> None:
+        """Queues the schemas of a map; `add` for each, written out since most schemas are members."""
+        index, schemas = self.index, self.schemas
+        for name, value in values.items():
+            if type(value) is dict and id(value) not in index:
+                number = index[id(value)] = len(schemas)
+                schemas.append(value)
+                self.paths.append((path, name))
+                self._todo.append(number)
+            else:
+                self.add(value, (path, name))
+
     def synthetic(self, schema: dict[str, Any], path: Path) -> int:
         """A schema made from a keyword at `path`, to apply in place; the report says nothing of it."""
         number = self.add(schema, path, in_place=True)
@@ -160,6 +173,11 @@ class Scan:
         if parts:
             self.parts.setdefault(i, []).extend(parts)
 
+    def doubt(self, i: int) -> None:
+        """Raises the suspicion about schema `i`."""
+        self.doubted.add(i)
+        self.suspect = True
+
     def parts_of(self, i: int) -> list[Group]:
         """All that applies in place to what schema `i` applies to."""
         return [*self.groups.get(i, ()), *self.parts.get(i, ())]
@@ -168,7 +186,7 @@ class Scan:
         """The schemas that schema `i` refers to in any way."""
         for group in self.parts_of(i):
             yield from (b for b in group.branches if b >= 0)
-        for value, _ in subschemas(self.schemas[i], ROOT):
+        for value in members(self.schemas[i]):
             number = self.index.get(id(value))
             if number is not None:
                 yield number
@@ -249,11 +267,16 @@ class Scan:
         root = self.add(self._document, ROOT)
         self.suspect = root == NEVER
         self._scan_queued()
+        self.settle_all()
+        return root
+
+    def settle_all(self) -> None:
+        """Does the rewritings that wait, and looks for circles of references in what came of them."""
         while self.later:
             self.settle(next(iter(self.later)))
         if self.linked:
             find_cycles(self)
-        return root
+            self.suspect = True  # values may require each other in a circle
 
     def settle(self, number: int) -> None:
         """Does the rewritings that a schema still waits for, so that its groups are complete."""
@@ -268,24 +291,29 @@ class Scan:
         self.settling.discard(number)
 
     def _scan_queued(self) -> None:
-        table = table_of(self.draft)
-        ref_alone = self.draft <= 7
-        todo, budget = self._todo, self.budget
+        handler_of = table_of(self.draft).get
+        ref_alone, plain_type = self.draft <= 7, not self.openapi
+        todo, types, budget = self._todo, self.types, self.budget
         count = 0
         while todo:
             number = todo.pop()
             schema = self.schemas[number]
             asserted = 0
             if ref_alone and "$ref" in schema:
-                table["$ref"](self, number, schema, schema["$ref"])
+                on_ref(self, number, schema, schema["$ref"])
                 asserted = 1
             else:
                 for keyword, value in schema.items():
-                    handler = table.get(keyword)
-                    if handler is not None:
+                    handler = handler_of(keyword)
+                    if handler is None:
+                        continue
+                    asserted += 1
+                    if plain_type and keyword == "type" and type(value) is str and value in BITS:
+                        types[number] = BITS[value]  # most keywords are these
+                    else:
                         handler(self, number, schema, value)
-                        asserted += 1
-            conclude(self, number, schema, asserted)
+            if asserted > 1 or number not in types:  # else there is but its type
+                conclude(self, number, schema, asserted)
             count += 1
             if not count & 1023:
                 budget.check(self.where(number))
@@ -316,4 +344,7 @@ def _has_no_identifiers(document: Any, text: str, draft: int) -> bool:
     if "\\u00" in text or 'nchor"' in text:
         return False
     name = "id" if draft == 4 else "$id"
-    return text.count(f'"{name}"') == (isinstance(document, dict) and name in document)
+    if f'"{name}"' not in text:
+        return True
+    named = len(_IDENTIFIERS[name].findall(text))  # a property of that name has no string behind it
+    return named == (isinstance(document, dict) and isinstance(document.get(name), str))

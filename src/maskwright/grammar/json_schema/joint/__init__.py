@@ -27,7 +27,6 @@ class Joint:
     Attributes:
         productivity: what decides the plain keys; set once it is there.
         distinct: what lists values; the same.
-        plain: the keys that members of jointly evaluated values lead to.
     """
 
     productivity: Productivity
@@ -35,11 +34,11 @@ class Joint:
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
-        self.plain: list[Key] = []
         self._hard: dict[int, bool] = {}
         self._explored: set[Question] = set()
         self._crowded: set[Key] = set()
-        self._tainted: set[int] | None = None
+        self._tainted: dict[int, bool] = {}
+        self._looked_at = 0
 
     @cached_property
     def engine(self) -> Engine:
@@ -52,18 +51,27 @@ class Joint:
         """Whether a key's schemas have to be evaluated jointly."""
         if not self._scan.joint and not self._crowded:
             return False
-        return unique_ids(key) in self._crowded or any(self._is_hard(n) for n in key if n >= 0)
+        if self._crowded and unique_ids(key) in self._crowded:
+            return True
+        return any(self._is_hard(n) for n in key if n >= 0)
 
     def crowd(self, key: Key) -> None:
         """Takes a key that multiplies out to too many plain alternatives."""
         self._crowded.add(unique_ids(key))
-        self._tainted = None
+        self._tainted = {}
 
     def _is_hard(self, number: int) -> bool:
+        scan = self._scan
+        if number not in scan.groups and number not in scan.parts:
+            return number in scan.joint
         found = self._hard.get(number)
         if found is None:
-            joint = self._scan.joint
-            found = self._hard[number] = any(n in joint for n in self.engine.nodes.closure((number,)))
+            seen, stack = {number}, [number]
+            while stack and stack[-1] not in scan.joint:
+                below = {b for part in scan.parts_of(stack.pop()) for b in part.branches if b >= 0} - seen
+                seen |= below
+                stack += below
+            found = self._hard[number] = bool(stack)
         return found
 
     def has_value(self, key: Key) -> bool:
@@ -95,29 +103,62 @@ class Joint:
             for child_must, child_may in self.engine.below(must, may):
                 both = unique_ids((*child_must, *child_may))
                 stack += [(child_must, child_may), (child_must, ()), (both, ())]
-        self.plain += found
         return found
 
     def _is_plain(self, must: Ids) -> bool | None:
         """Whether schemas have a value, where the plain forms can tell; None where they cannot."""
         if any(n >= FIRST_CONSTANT for n in must):
             return True if len(must) == 1 else None
-        if any(n in self._taint() for n in must):
+        if self.is_joint(must):
+            return None
+        plain = self.productivity.plainly(must) if len(must) == 1 else None
+        if plain is not None:
+            return plain
+        if any(map(self._is_tainted, must)):
             return None
         return self.productivity.has_value(must)
 
-    def _taint(self) -> set[int]:
-        """The schemas from which a joint one can be reached."""
-        if self._tainted is None:
-            before: dict[int, list[int]] = {}
-            for number in range(len(self._scan.schemas)):
-                for below in self._scan.edges(number):
-                    before.setdefault(below, []).append(number)
-            hard = set(self._scan.joint) | {n for key in self._crowded for n in key}
-            self._tainted, stack = set(hard), list(hard)
-            while stack:
-                for number in before.get(stack.pop(), ()):
-                    if number not in self._tainted:
-                        self._tainted.add(number)
-                        stack.append(number)
-        return self._tainted
+    def _is_tainted(self, number: int) -> bool:
+        """Whether a joint schema can be reached from a schema.
+
+        Depth first; where one is met, all on the way to it are known too. What the searches look at in vain is bounded
+        by a few times the schemas: then all is settled at once.
+        """
+        known, scan = self._tainted, self._scan
+        if not known:
+            known |= dict.fromkeys((*scan.joint, *(n for key in self._crowded for n in key)), True)
+        if self._looked_at > 4 * len(scan.schemas):
+            self._looked_at = 0
+            self._taint_all()
+        found = known.get(number)
+        if found is not None:
+            return found
+        way, seen = [(number, scan.edges(number))], {number}
+        while way:
+            if known.get(way[-1][0]):
+                known |= dict.fromkeys((n for n, _ in way), True)
+                return True
+            below = next((b for b in way[-1][1] if b not in seen and known.get(b) is not False), None)
+            if below is None:
+                way.pop()
+            else:
+                seen.add(below)
+                way.append((below, scan.edges(below)))
+                self._looked_at += 1
+        known |= dict.fromkeys(seen, False)
+        return False
+
+    def _taint_all(self) -> None:
+        """Settles for every schema whether a joint one can be reached."""
+        before: dict[int, list[int]] = {}
+        for number in range(len(self._scan.schemas)):
+            for below in self._scan.edges(number):
+                before.setdefault(below, []).append(number)
+        stack = [number for number, found in self._tainted.items() if found]
+        while stack:
+            for number in before.get(stack.pop(), ()):
+                if not self._tainted.get(number):
+                    self._tainted[number] = True
+                    stack.append(number)
+        for number in range(len(self._scan.schemas)):
+            self._tainted.setdefault(number, False)

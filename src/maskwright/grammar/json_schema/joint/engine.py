@@ -9,12 +9,14 @@ again whenever an answer that was used has grown (specs: JSON Schema by truth ve
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from maskwright.errors import LimitError
 
 from ..evaluate import identity
+from ..kinds import ARRAY, EVERY, OBJECT
 from ..model import NEVER
 from ..scan import Scan
 from .arrays import ArrayFrame
@@ -32,6 +34,19 @@ Goal = frozenset[int] | None  # the vectors that will do; None: any
 Question = tuple[Ids, Ids]
 MOST_VECTORS = 256
 Frame = ObjectFrame | ArrayFrame
+
+
+class NoFrame:
+    """Stands for containers that a type rules out."""
+
+    possible = False
+
+    def vectors(self) -> set[int]:
+        """None."""
+        return set()
+
+
+NO_FRAME = NoFrame()
 
 
 class Engine:
@@ -55,7 +70,8 @@ class Engine:
         self._is_plain = is_plain
         self._answers: dict[Question, frozenset[int]] = {}
         self._readers: dict[Question, set[Question]] = {}
-        self._frames: dict[Question, tuple[ObjectFrame, ArrayFrame]] = {}
+        self._frames: dict[Question, tuple[ObjectFrame | NoFrame, ArrayFrame | NoFrame]] = {}
+        self._candidates: dict[Ids, list[Any] | None] = {}
         self._stale: dict[Question, None] = {}
         self._asking: Question | None = None
 
@@ -69,12 +85,18 @@ class Engine:
         """Whether the scan is over: searches may then be long, but must not be refused."""
         return self._scan.budget.is_closed
 
-    def frames(self, must: Ids, may: Ids) -> tuple[ObjectFrame, ArrayFrame]:
+    def frames(self, must: Ids, may: Ids) -> tuple[ObjectFrame | NoFrame, ArrayFrame | NoFrame]:
         """The objects and the arrays of a question."""
         question = (must, may)
         found = self._frames.get(question)
         if found is None:
-            found = self._frames[question] = (ObjectFrame(self, must, may), ArrayFrame(self, must, may))
+            types = EVERY
+            for number in must:
+                types &= self.nodes[number].types
+            found = self._frames[question] = (
+                ObjectFrame(self, must, may) if types & OBJECT else NO_FRAME,
+                ArrayFrame(self, must, may) if types & ARRAY else NO_FRAME,
+            )
         return found
 
     def reach(self, must: Ids, may: Ids) -> frozenset[int]:
@@ -113,14 +135,16 @@ class Engine:
             return frozenset()
         if not must:
             return frozenset({0})
-        plain = self._is_plain(must)
-        return None if plain is None else frozenset({0}) if plain else frozenset()
+        some: object = self._is_plain(must)
+        if some is None:
+            some = self.candidates(must)
+        return None if some is None else frozenset({0}) if some else frozenset()
 
     def _settle(self) -> None:
         while self._stale:
             question = next(iter(self._stale))
             del self._stale[question]
-            self._scan.budget.check(self.where(question[0] or question[1]))
+            self._scan.budget.check(partial(self.where, question[0] or question[1]))
             self._asking = question
             try:
                 found = frozenset(self._vectors(*question))
@@ -153,6 +177,11 @@ class Engine:
 
     def candidates(self, must: Ids) -> list[Any] | None:
         """The values that may satisfy schemas with an `enum` or `const` among them; None where none has one."""
+        if must not in self._candidates:
+            self._candidates[must] = self._find_candidates(must)
+        return self._candidates[must]
+
+    def _find_candidates(self, must: Ids) -> list[Any] | None:
         for number in sorted(certain(self.nodes, must)):
             node = self.nodes[number] if number >= 0 else None
             if node is not None and node.values is not None:
@@ -204,7 +233,7 @@ class Engine:
         if self.candidates(must) is not None:
             return
         objects, arrays = self.frames(must, may)
-        if objects.possible:
+        if isinstance(objects, ObjectFrame) and objects.possible:
             yield from (objects.child(key) for key in range(len(objects.classes)))
-        if arrays.possible:
+        if isinstance(arrays, ArrayFrame) and arrays.possible:
             yield from (arrays.child(position) for position in arrays.positions())

@@ -15,13 +15,20 @@ from maskwright.grammar.ir import Ir
 from ..evaluate import distinct, identity
 from ..facets import ABSENT, bounds_of, steps_of
 from ..kinds import ARRAY, EVERY, OBJECT
-from ..model import ALWAYS, NEVER, Group
+from ..model import ALWAYS, NEVER, Group, words
 from ..numbers import FREE, Bound, Steps
 
 if TYPE_CHECKING:
     from ..scan import Scan
 
 FIRST_CONSTANT = 1 << 40
+_OF_OBJECTS = words(
+    "properties patternProperties additionalProperties propertyNames required minProperties maxProperties "
+    "unevaluatedProperties"
+)
+_OF_ARRAYS = words(
+    "items prefixItems additionalItems minItems maxItems contains minContains maxContains unevaluatedItems uniqueItems"
+)
 Ids = tuple[int, ...]
 
 
@@ -178,14 +185,17 @@ class Nodes:
             return node
         node.types = scan.types.get(number, EVERY)
         node.regexes = scan.regexes.get(number, [])
-        node.min_length, most = int(schema.get("minLength", 0)), schema.get("maxLength")
-        node.max_length = -1 if most is None else int(most)
+        if "minLength" in schema or "maxLength" in schema:
+            node.min_length, most = int(schema.get("minLength", 0)), schema.get("maxLength")
+            node.max_length = -1 if most is None else int(most)
         node.low, node.high = bounds_of(schema, scan.draft)
         node.excluded = scan.excluded.get(number, ())
         node.steps = steps_of(schema)
         self._read_values(node, schema)
-        self._read_object(node, schema)
-        self._read_array(node, schema)
+        if not _OF_OBJECTS.isdisjoint(schema):
+            self._read_object(node, schema)
+        if not _OF_ARRAYS.isdisjoint(schema):
+            self._read_array(node, schema)
         return node
 
     def _read_values(self, node: Node, schema: dict[str, Any]) -> None:
