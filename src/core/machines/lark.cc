@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "../mask.h"
 #include "../request.h"
+#include "lark_memory.h"
 
 namespace mw {
 
@@ -11,28 +11,10 @@ using namespace lark;
 
 namespace {
 
-constexpr uint32_t kMinDescendants = 100;  // below this a plain walk is as good
 constexpr int kMaxCostLook = 3;             // the same for costs
 constexpr int kMaxLook = 6;                // tokens in a row that leave guards which no ignored text frees
 
 }  // namespace
-
-// What one request knows.
-struct LarkMachine::Memory final : MachineMemory {
-  explicit Memory(Grammar& g) : stacks(g.tables(), g.lexer()) { contexts.intern({kNoStack, kNoGuards, 0}); }
-  struct Hash {
-    uint64_t operator()(const Context& c) const { return mix(mix(mix(51, c.stacks), c.guards), c.layout); }
-  };
-  Stacks stacks;
-  Layouts layouts;
-  Interner<Context, Hash> contexts;
-  std::unordered_map<State, bool> live;
-  std::unordered_map<State, Jump> jumps;
-  std::unordered_map<State, uint32_t> costs;
-  Live::Known known;
-  LooseCosts::Memo loose;
-  std::map<std::tuple<LexState, Guards, int32_t, int32_t>, std::vector<LineEnd>> line_ends;  // node-based: references stay
-};
 
 LarkMachine::Memory& LarkMachine::memory(Request& r) const {
   auto& slot = r.memory(id);
@@ -133,32 +115,6 @@ void LarkMachine::merge(Request& r, std::vector<Item>& items) const {
     if (!merged) out.push_back(item);
   }
   items = std::move(out);
-}
-
-bool LarkMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
-  if (handle(item.state) == 0 || !w.takes_sets()) return false;
-  if (node != TokenTrie::kRoot && w.trie().descendants(node) < kMinDescendants) return false;
-  Memory& m = memory(w.request());
-  const Context at = m.contexts[handle(item.state)];
-  const int32_t column = m.layouts[at.layout].column;
-  const LexBase& base = bases_.get(grammar_->lexer(), w.trie(), w.vocab().size(), node, lex(item.state), at.guards, column);
-  for (const auto& stay : base.stays) {
-    const State s = state(m, {at.stacks, stay.guards, m.layouts.at_column(at.layout, stay.column)}, stay.q);
-    if (is_live(m, s) && (!w.costs() || w.admits(w.request().item_cost({s, item.machine, item.rest})))) w.add(stay.tokens);
-  }
-  for (const auto& exit : base.exits) {
-    const auto follow = [&](StackSet to, LayoutId layout) {
-      if (to == kNoStack) return;
-      const State s = before_token(m, {to, exit.guards, layout});
-      if (is_live(m, s)) w.follow_exits(*exit.trie, {}, {s, item.machine, item.rest});
-    };
-    if (exit.ignore) follow(at.stacks, m.layouts.at_column(at.layout, -1));
-    if (!exit.feed) continue;
-    LayoutId layout = m.layouts.at_column(at.layout, exit.column);
-    const StackSet to = m.layouts.end(grammar_->indents(), m.stacks, at.stacks, exit.type, layout);
-    follow(to, layout);
-  }
-  return true;
 }
 
 // ---------------------------------------------------------------- what can be finished

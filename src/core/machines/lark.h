@@ -29,6 +29,7 @@ class LarkMachine final : public Machine {
 
  private:
   struct Memory;
+  class MaskWalk;
   struct Context {
     lark::StackSet stacks;
     lark::Guards guards;
@@ -36,6 +37,7 @@ class LarkMachine final : public Machine {
     bool operator==(const Context&) const = default;
   };
   Memory& memory(Request& r) const;
+  void walk_costs(Walker& w, const lark::LarkBases::Over& over, Memory& m, TrieNode node, const Item& item) const;
   static lark::LexState lex(State s) { return static_cast<lark::LexState>(s & 0xffffffffu); }
   static uint32_t handle(State s) { return static_cast<uint32_t>(s >> 32); }
   uint32_t cost_of_start() const;

@@ -208,8 +208,9 @@ class Lark(Constraint):
 
         budget = Budget(limits, cancel)
         budget.check("grammar")
+        begun = time.monotonic()
         lowered = self.lowered()
-        grammar = _core.LarkGrammar(lowered.words)
+        grammar = _core.LarkGrammar(lowered.form)
         places = self.places()
         try:
             verdict = interruptible(grammar.survey)
@@ -226,6 +227,8 @@ class Lark(Constraint):
             hint = "Some terminal takes more text than the rules leave to it, or never gets a token: restrict it"
             message = f"no text parses as {start} under the lexer {self._lexer()!r}"
             raise UnsatisfiableError(message, location=places.rule(start), hint=hint)
+        if not lowered.surveyed:
+            self._keep(lowered.with_survey(grammar.survey_words()), time.monotonic() - begun)
         detail = f"{self.options['parser']}, {self._lexer()} lexer, {len(lowered.terminals)} terminals"
         report = Report((ReportEntry("", "grammar", "enforced", detail),))
         return LarkPlan(grammar, lowered.terminals, lowered.rules, report)
@@ -246,7 +249,7 @@ class Lark(Constraint):
         return str(checked(self.options)["lexer"])
 
     def lowered(self) -> Lowered:
-        """The form that the core reads. Raises LarkError and UnsatisfiableError."""
+        """The form that the core reads, from a file if there is one. Raises LarkError and UnsatisfiableError."""
         options = checked(self.options)
         places = self.places()
         shipped = self.__dict__.get("_shipped")
@@ -257,13 +260,20 @@ class Lark(Constraint):
         read_indenter(options["postlex"], options["lexer"])
         place = cache_file(self.text, options, lark_version())
         found = read_lowered(*place) if place else None
-        if found is None:
-            begun = time.monotonic()
-            found = lower(load(self.text, options, places), options, places)
-            if place is not None and time.monotonic() - begun > _WORTH_KEEPING:
-                with suppress(OSError):
-                    write_lowered(*place, found)
-        return found
+        return found or lower(load(self.text, options, places), options, places)
+
+    def surveyed(self) -> Lowered:
+        """The same, with what the core finds out about it, for files."""
+        from maskwright import _core
+
+        lowered = self.lowered()
+        return lowered if lowered.surveyed else lowered.with_survey(_core.LarkGrammar(lowered.form).survey_words())
+
+    def _keep(self, lowered: Lowered, seconds: float) -> None:
+        place = cache_file(self.text, checked(self.options), lark_version())
+        if place is not None and seconds > _WORTH_KEEPING:
+            with suppress(OSError):
+                write_lowered(*place, lowered)
 
     def __getstate__(self) -> dict[str, Any]:
         shipped = self.__dict__.get("_shipped")

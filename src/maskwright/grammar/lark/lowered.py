@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from maskwright.grammar.lark.assembly import Assembly
 from maskwright.grammar.lark.lexers import LexerStart
 from maskwright.grammar.lark.tables import Tables
 
-VERSION = 2  # of the words
-FORM = 2  # of the files that hold them
+VERSION = 3  # of the words
+FORM = 3  # of the files that hold them
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,30 @@ class Lowered:
     """What the core needs, and names for people.
 
     Args:
-        words: for `_core.LarkGrammar`.
+        words: the tables.
         terminals: how they are shown to people, by number: strings in quotes, others by name.
         rules: the rules in progress, by state of the parser, separated by commas.
+        survey: what the core found out when it compiled them first; a 0 if nothing.
     """
 
     words: array[int]
     terminals: tuple[str, ...]
     rules: tuple[str, ...] = ()
+    survey: tuple[int, ...] = (0,)
+
+    @property
+    def surveyed(self) -> bool:
+        """Whether the survey was made."""
+        return self.survey != (0,)
+
+    def with_survey(self, survey: list[int]) -> Lowered:
+        """The same with what `_core.LarkGrammar.survey_words` tells."""
+        return replace(self, survey=tuple(survey))
+
+    @property
+    def form(self) -> array[int]:
+        """For `_core.LarkGrammar`."""
+        return self.words + array("i", self.survey)
 
 
 def flatten(

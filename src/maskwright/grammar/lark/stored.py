@@ -61,16 +61,18 @@ def read_lowered(path: Path, key: str) -> Lowered | None:
         if told["order"] != sys.byteorder:
             words.byteswap()
         names = told["names"]
-        return Lowered(words, tuple(told["terminals"]), tuple(names[i] for i in told["rules"]))
+        rules = tuple(names[i] for i in told["rules"])
+        survey = tuple(words[len(words) - told["survey"] :])
+        return Lowered(words[: len(words) - len(survey)], tuple(told["terminals"]), rules, survey)
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
 
 def write_lowered(path: Path, key: str, lowered: Lowered) -> None:
     """Writes a file whole or not at all. Raises OSError."""
-    body = lowered.words.tobytes()
+    body = lowered.form.tobytes()
     names = {name: at for at, name in enumerate(dict.fromkeys(lowered.rules))}
     told: dict[str, Any] = {"key": key, "order": sys.byteorder, "terminals": lowered.terminals}
-    told |= {"names": list(names), "rules": [names[rule] for rule in lowered.rules]}
+    told |= {"names": list(names), "rules": [names[rule] for rule in lowered.rules], "survey": len(lowered.survey)}
     told["digest"] = hashlib.sha256(body).hexdigest()
     write_atomically(path, [json.dumps(told).encode() + b"\n", body])

@@ -1,0 +1,73 @@
+// Makes bases. What it finds out about the lexer it keeps for the next ones.
+#pragma once
+
+#include <bitset>
+#include <deque>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "bases.h"
+
+namespace mw::lark {
+
+class BaseBuilder {
+ public:
+  explicit BaseBuilder(const LarkBases::Over& over) : lexer_(over.lexer), trie_(over.trie) {}
+  // From a node on.
+  void walk(TrieNode node, LexState q, Guards g, int32_t column);
+  // From a place on.
+  void walk(const Place& place, LexState q);
+  // What came of the walk; the builder is then as before it.
+  std::unique_ptr<LexBase> finish(LarkBases& bases, const LarkBases::Over& over, bool sorted);
+
+ private:
+  struct Exit {
+    Type type;
+    bool ignore, feed;
+    Guards guards;
+    int32_t column;
+    const std::bitset<256>* firsts;  // the bytes that break no guard
+    std::vector<TrieNode> members;
+  };
+  struct Slot {  // a state in which tokens end, and may end tokens of the grammar
+    LexState q = 0;
+    Guards guards = kNoGuards;
+    int32_t column = -1;
+    bool more = false, met = false;
+    std::vector<Exit*> exits;
+    std::vector<TokenId> tokens;
+    std::vector<Slot*> row;  // by byte, as they are asked for; &dead_ where nothing goes on
+  };
+  struct At {
+    TrieNode node;
+    Slot* slot;
+  };
+  Slot* step(Slot& from, uint8_t b) {
+    Slot*& known = from.row[b];
+    if (known == nullptr) known = make_step(from, b);
+    return known == &dead_ ? nullptr : known;
+  }
+  Slot* make_step(const Slot& from, uint8_t b);
+  Slot* slot(LexState q, Guards g, int32_t column);
+  void arrive(TrieNode c, Slot& to);
+  void walk_on();
+  const std::bitset<256>& survivors(Guards guards);
+  LexBase::Stay stay(const Slot& s, size_t vocab_size) const;
+  void take_exits(LarkBases& bases, const LarkBases::Over& over, LexBase& out);
+
+  Lexer& lexer_;
+  const TokenTrie& trie_;
+  std::deque<Slot> slots_;
+  std::deque<Exit> exits_;
+  Slot dead_;
+  std::map<std::tuple<LexState, Guards, int32_t>, Slot*> slot_index_;
+  std::map<std::tuple<Type, bool, bool, Guards, int32_t>, Exit*> exit_index_;
+  std::map<Guards, std::bitset<256>> survivors_;
+  std::vector<At> stack_;
+  std::vector<Slot*> met_;   // in this walk
+  std::vector<Exit*> left_;  // likewise, exits with members
+};
+
+}  // namespace mw::lark
