@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace mw::lark {
+namespace {
+
+constexpr uint32_t kMinDescendants = 1000;  // below this a plain walk is as good as a base of the vocabulary
+constexpr int kMinLoop = 16;                // characters
+
+}  // namespace
 
 BaseBuilder::Slot* BaseBuilder::make_step(const Slot& from, uint8_t b) {
   const LexState q = lexer_.next(from.q, b);
@@ -41,8 +47,7 @@ const std::bitset<256>& BaseBuilder::survivors(Guards guards) {
 
 void BaseBuilder::arrive(TrieNode c, Slot& to) {
   if (trie_.has_tokens(c)) {
-    if (!to.met) met_.push_back(&to);
-    to.met = true;
+    meet(to);
     for (const TokenId t : trie_.tokens(c)) to.tokens.push_back(t);
   }
   if (trie_.child_count(c) == 0) return;
@@ -56,19 +61,96 @@ void BaseBuilder::arrive(TrieNode c, Slot& to) {
   if (to.more) stack_.push_back({c, &to});
 }
 
-void BaseBuilder::walk_on() {
+void BaseBuilder::meet(Slot& s) {
+  if (!s.met) met_.push_back(&s);
+  s.met = true;
+}
+
+bool BaseBuilder::takes_all_beyond_ascii(Slot& s) {
+  const Utf8Automata& utf8 = lexer_.code().utf8();
+  std::vector<std::pair<Slot*, uint32_t>> work{{&s, lexer_.code().any()}};
+  for (size_t i = 0; i < work.size(); ++i)
+    for (uint32_t b = 0x80; b < 0x100; ++b) {
+      const auto [at, inside] = work[i];
+      const uint32_t next = utf8.next(inside, static_cast<uint8_t>(b));
+      if (next == Utf8Automata::kNone) continue;
+      Slot* to = at->more ? step(*at, static_cast<uint8_t>(b)) : nullptr;
+      if (to == nullptr || (next == 0 && to != &s)) return false;
+      if (next != 0 && std::find(work.begin(), work.end(), std::pair(to, next)) == work.end()) work.push_back({to, next});
+    }
+  return true;
+}
+
+// Whether many characters lead back to a state, and either all beyond ASCII or none.
+bool BaseBuilder::loops(Slot& s) {
+  if (s.loops >= 0) return s.loops != 0;
+  s.loops = 0;
+  int count = 0;
+  for (uint32_t b = 0; b < 0x80; ++b) {
+    const Slot* to = step(s, static_cast<uint8_t>(b));
+    if (to == &s) {
+      (b < 64 ? s.loop_set.lo : s.loop_set.hi) |= uint64_t{1} << (b % 64);
+      ++count;
+    } else if (to != nullptr) {
+      s.leaves.set(b);
+    }
+  }
+  if (count < kMinLoop) return false;
+  bool beyond = false;
+  for (uint32_t b = 0x80; b < 0x100; ++b) beyond = beyond || step(s, static_cast<uint8_t>(b)) != nullptr;
+  s.loop_set.other = beyond;
+  if (beyond && !takes_all_beyond_ascii(s)) return false;
+  s.loops = 1;
+  return true;
+}
+
+// What one base of the vocabulary knows of it.
+void BaseBuilder::take_run(TrieNode node, Slot& s) {
+  const std::shared_ptr<const ClassBase> run = store_->run(node, s.loop_set);
+  meet(s);
+  const TokenSet& stay = run->stay();
+  if (stay.dense()) {
+    if (s.run.empty()) s.run = stay.words();
+    else
+      for (size_t i = 0; i < s.run.size(); ++i) s.run[i] |= stay.words()[i];
+  } else {
+    s.tokens.insert(s.tokens.end(), stay.list().begin(), stay.list().end());
+  }
+  for (Exit* exit : s.exits) {
+    const auto add = [&](TrieNode n) {
+      if (exit->members.empty()) left_.push_back(exit);
+      exit->members.push_back(n);
+    };
+    bool inside = false;  // some byte that may follow goes on with the run
+    for (uint32_t b = 0; b < 0x100; ++b) inside = inside || (exit->firsts->test(b) && step(s, static_cast<uint8_t>(b)) != nullptr && !s.leaves.test(b));
+    if (!inside) run->each_exit(*exit->firsts, [&](TrieNode c, uint8_t, uint32_t) { if (trie_.parent(c) != node) add(trie_.parent(c)); });
+    else
+      run->each_end([&](TrieNode n, uint32_t) {
+        for (TrieNode c = trie_.first_child(n), e = c + trie_.child_count(n); c < e; ++c)
+          if (exit->firsts->test(trie_.byte(c))) return add(n);
+      });
+  }
+  if (s.leaves.any())
+    run->each_exit(s.leaves, [&](TrieNode c, uint8_t b, uint32_t) { arrive(c, *step(s, b)); });
+}
+
+void BaseBuilder::walk_on(bool runs) {
   while (!stack_.empty()) {
     const At at = stack_.back();
     stack_.pop_back();
+    if (runs && store_ != nullptr && trie_.descendants(at.node) >= kMinDescendants && loops(*at.slot)) {
+      take_run(at.node, *at.slot);
+      continue;
+    }
     for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c)
       if (Slot* to = step(*at.slot, trie_.byte(c))) arrive(c, *to);
   }
 }
 
-void BaseBuilder::walk(TrieNode node, LexState q, Guards g, int32_t column) {
+void BaseBuilder::walk(TrieNode node, LexState q, Guards g, int32_t column, bool runs) {
   if (!lexer_.more(q)) return;
   stack_.push_back({node, slot(q, g, column)});
-  walk_on();
+  walk_on(runs);
 }
 
 void BaseBuilder::walk(const Place& place, LexState q) {
@@ -81,14 +163,35 @@ void BaseBuilder::walk(const Place& place, LexState q) {
     for (; i < children.size() && trie_.byte(children[i]) == b; ++i)
       if (to != nullptr) arrive(children[i], *to);
   }
-  walk_on();
+  walk_on(true);
 }
 
-LexBase::Stay BaseBuilder::stay(const Slot& s, size_t vocab_size) const { return {s.q, s.guards, s.column, TokenSet(s.tokens, vocab_size)}; }
+TokenSet BaseBuilder::tokens(Slot& s, size_t vocab_size) const {
+  if (s.run.empty()) return TokenSet(s.tokens, vocab_size);
+  for (const TokenId t : s.tokens) set_bit(s.run.data(), t);
+  return TokenSet(s.run);
+}
+
+LexBase::Stay BaseBuilder::stay(Slot& s, size_t vocab_size) const { return {s.q, s.guards, s.column, tokens(s, vocab_size)}; }
+
+TokenSet BaseBuilder::united(const std::vector<Slot*>& slots, size_t vocab_size) const {
+  if (slots.size() == 1) return tokens(*slots[0], vocab_size);
+  std::vector<TokenId> listed;
+  Words all;
+  for (const Slot* s : slots) {
+    listed.insert(listed.end(), s->tokens.begin(), s->tokens.end());
+    if (s->run.empty()) continue;
+    all.resize(s->run.size(), 0);
+    for (size_t i = 0; i < all.size(); ++i) all[i] |= s->run[i];
+  }
+  if (all.empty()) return TokenSet(std::move(listed), vocab_size);
+  for (const TokenId t : listed) set_bit(all.data(), t);
+  return TokenSet(std::move(all));
+}
 
 std::unique_ptr<LexBase> BaseBuilder::finish(LarkBases& bases, const LarkBases::Over& over, bool sorted) {
   auto out = std::make_unique<LexBase>();
-  std::vector<TokenId> sure;
+  std::vector<Slot*> sure;
   std::map<const Lexer::Reach*, std::vector<Slot*>> groups;
   const bool first = lexer_.kind() == Lexer::Kind::First;
   for (Slot* s : met_) {
@@ -97,22 +200,20 @@ std::unique_ptr<LexBase> BaseBuilder::finish(LarkBases& bases, const LarkBases::
       continue;
     }
     const auto& reach = lexer_.reach(s->q);
-    if (reach.passes_freely || (!first && !reach.types.empty())) sure.insert(sure.end(), s->tokens.begin(), s->tokens.end());
+    if (reach.passes_freely || (!first && !reach.types.empty())) sure.push_back(s);
     else groups[&reach].push_back(s);
   }
-  out->sure = TokenSet(std::move(sure), over.vocab_size);
+  if (!sure.empty()) out->sure = united(sure, over.vocab_size);
   for (const auto& [reach, slots] : groups) {
     auto& made = out->groups.emplace_back(LexBase::Group{reach, {}, {}});
-    std::vector<TokenId> all;
-    for (const Slot* s : slots) {
-      all.insert(all.end(), s->tokens.begin(), s->tokens.end());
-      if (over.indents) made.stays.push_back(stay(*s, over.vocab_size));
-    }
-    made.tokens = TokenSet(std::move(all), over.vocab_size);
+    made.tokens = united(slots, over.vocab_size);
+    if (over.indents)
+      for (Slot* s : slots) made.stays.push_back(stay(*s, over.vocab_size));
   }
   take_exits(bases, over, *out);
   for (Slot* s : met_) {
     s->tokens.clear();
+    s->run.clear();
     s->met = false;
   }
   met_.clear();

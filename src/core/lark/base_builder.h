@@ -14,9 +14,9 @@ namespace mw::lark {
 
 class BaseBuilder {
  public:
-  explicit BaseBuilder(const LarkBases::Over& over) : lexer_(over.lexer), trie_(over.trie) {}
-  // From a node on.
-  void walk(TrieNode node, LexState q, Guards g, int32_t column);
+  explicit BaseBuilder(const LarkBases::Over& over) : lexer_(over.lexer), trie_(over.trie), store_(over.store) {}
+  // From a node on. `runs`: see Slot::run.
+  void walk(TrieNode node, LexState q, Guards g, int32_t column, bool runs);
   // From a place on.
   void walk(const Place& place, LexState q);
   // What came of the walk; the builder is then as before it.
@@ -38,6 +38,10 @@ class BaseBuilder {
     bool more = false, met = false;
     std::vector<Exit*> exits;
     std::vector<TokenId> tokens;
+    Words run;  // tokens inside of a run of characters that lead back here; cut ones can be finished where this state can
+    int8_t loops = -1;       // whether there are many such characters; -1: not looked at
+    CharSet129 loop_set{};   // those
+    std::bitset<256> leaves; // bytes that lead elsewhere
     std::vector<Slot*> row;  // by byte, as they are asked for; &dead_ where nothing goes on
   };
   struct At {
@@ -52,13 +56,20 @@ class BaseBuilder {
   Slot* make_step(const Slot& from, uint8_t b);
   Slot* slot(LexState q, Guards g, int32_t column);
   void arrive(TrieNode c, Slot& to);
-  void walk_on();
+  void walk_on(bool runs);
+  void meet(Slot& s);
+  bool loops(Slot& s);
+  bool takes_all_beyond_ascii(Slot& s);
+  void take_run(TrieNode node, Slot& s);
+  TokenSet tokens(Slot& s, size_t vocab_size) const;
+  TokenSet united(const std::vector<Slot*>& slots, size_t vocab_size) const;
   const std::bitset<256>& survivors(Guards guards);
-  LexBase::Stay stay(const Slot& s, size_t vocab_size) const;
+  LexBase::Stay stay(Slot& s, size_t vocab_size) const;
   void take_exits(LarkBases& bases, const LarkBases::Over& over, LexBase& out);
 
   Lexer& lexer_;
   const TokenTrie& trie_;
+  BaseStore* store_;
   std::deque<Slot> slots_;
   std::deque<Exit> exits_;
   Slot dead_;

@@ -63,7 +63,7 @@ const LexBase& LarkBases::get(const Over& over, TrieNode node, LexState q, Guard
     if (hit != bases_.end()) return *hit->second;
   }
   const Lease builder(*this, over);
-  builder->walk(node, q, g, column);
+  builder->walk(node, q, g, column, sorted);
   auto made = builder->finish(*this, over, sorted);
   const std::unique_lock lock(mutex_);
   return *bases_.try_emplace(key, std::move(made)).first->second;

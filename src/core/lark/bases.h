@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "../bitset.h"
+#include "../bases.h"
 #include "../exit_trie.h"
 #include "lexer.h"
 
@@ -98,6 +99,7 @@ class LarkBases {
     const TokenTrie& trie;
     size_t vocab_size;
     bool loose, indents;
+    BaseStore* store;  // nullptr: the vocabulary lacks characters, whose bases are others
   };
   LarkBases();
   ~LarkBases();

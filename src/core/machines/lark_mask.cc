@@ -136,7 +136,8 @@ bool LarkMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   if (handle(item.state) == 0 || !w.takes_sets()) return false;
   if (node != TokenTrie::kRoot && w.trie().descendants(node) < kMinDescendants) return false;
   Memory& m = memory(w.request());
-  const LarkBases::Over over{grammar_->lexer(), w.trie(), w.vocab().size(), grammar_->is_loose(), grammar_->indents().on};
+  const LarkBases::Over over{grammar_->lexer(), w.trie(), w.vocab().size(), grammar_->is_loose(), grammar_->indents().on,
+                             w.vocab().is_byte_complete() ? &w.vocab().bases() : nullptr};
   if (w.costs()) walk_costs(w, over, m, node, item);
   else MaskWalk(*this, over, w, m).run(node, item.state);
   return true;
