@@ -51,13 +51,7 @@ void BaseBuilder::arrive(TrieNode c, Slot& to) {
     for (const TokenId t : trie_.tokens(c)) to.tokens.push_back(t);
   }
   if (trie_.child_count(c) == 0) return;
-  for (Exit* exit : to.exits)
-    for (TrieNode n = trie_.first_child(c), e = n + trie_.child_count(c); n < e; ++n)
-      if (exit->firsts->test(trie_.byte(n))) {
-        if (exit->members.empty()) left_.push_back(exit);
-        exit->members.push_back(c);
-        break;
-      }
+  for (Exit* exit : to.exits) add_exit(*exit, c);
   if (to.more) stack_.push_back({c, &to});
 }
 
@@ -104,43 +98,110 @@ bool BaseBuilder::loops(Slot& s) {
   return true;
 }
 
+// Siblings are side by side, and so are their descendants: few ranges come of it.
+void BaseBuilder::Run::leave_out(const TokenTrie& trie, TrieNode branch) {
+  branches.push_back(branch);
+  const auto add = [&](TrieNode from, TrieNode to) {
+    for (auto& r : left_out)
+      if (r.second == from) {
+        r.second = to;
+        return;
+      }
+    left_out.push_back({from, to});
+  };
+  add(branch, branch + 1);
+  if (trie.child_count(branch) != 0) add(trie.first_child(branch), trie.end(branch));
+}
+
+// Whether most of what may be read at a node leads to one state that loops.
+bool BaseBuilder::begins_run(TrieNode node, Slot& s, Run& out) {
+  if (!s.leads || &s == s.leads_to) return false;
+  if (s.leads_to == nullptr) {
+    std::map<Slot*, int> counts;
+    for (uint32_t b = 0; b < 0x80; ++b)
+      if (Slot* to = step(s, static_cast<uint8_t>(b)); to != nullptr && to != &s && ++counts[to] >= kMinLoop) s.leads_to = to;
+    s.leads = s.leads_to != nullptr && s.leads_to->more && loops(*s.leads_to);
+    for (uint32_t b = 0; b < 0x100 && s.leads; ++b) {
+      const Slot* to = step(s, static_cast<uint8_t>(b));
+      s.leads = b < 0x80 ? to != s.leads_to || step(*s.leads_to, static_cast<uint8_t>(b)) == s.leads_to : to == nullptr;
+    }
+    if (!s.leads) return false;
+  }
+  out = {node, s.leads_to, false, {}, {}};
+  for (TrieNode c = trie_.first_child(node), e = c + trie_.child_count(node); c < e; ++c) {
+    Slot* to = step(s, trie_.byte(c));
+    if (to == s.leads_to) continue;
+    if (step(*s.leads_to, trie_.byte(c)) != nullptr) out.leave_out(trie_, c);
+    if (to != nullptr) arrive(c, *to);
+  }
+  return true;
+}
+
 // What one base of the vocabulary knows of it.
-void BaseBuilder::take_run(TrieNode node, Slot& s) {
-  const std::shared_ptr<const ClassBase> run = store_->run(node, s.loop_set);
+void BaseBuilder::take_run(const Run& at) {
+  Slot& s = *at.slot;
+  const std::shared_ptr<const ClassBase> run = store_->run(at.node, s.loop_set);
   meet(s);
-  const TokenSet& stay = run->stay();
-  if (stay.dense()) {
-    if (s.run.empty()) s.run = stay.words();
-    else
-      for (size_t i = 0; i < s.run.size(); ++i) s.run[i] |= stay.words()[i];
-  } else {
-    s.tokens.insert(s.tokens.end(), stay.list().begin(), stay.list().end());
+  Words stay = run->stay().words();
+  if (!run->stay().dense()) {
+    stay.assign(words_for(store_->vocab_size()), 0);
+    for (const TokenId t : run->stay().list()) set_bit(stay.data(), t);
   }
-  for (Exit* exit : s.exits) {
-    const auto add = [&](TrieNode n) {
-      if (exit->members.empty()) left_.push_back(exit);
-      exit->members.push_back(n);
-    };
-    bool inside = false;  // some byte that may follow goes on with the run
-    for (uint32_t b = 0; b < 0x100; ++b) inside = inside || (exit->firsts->test(b) && step(s, static_cast<uint8_t>(b)) != nullptr && !s.leaves.test(b));
-    if (!inside) run->each_exit(*exit->firsts, [&](TrieNode c, uint8_t, uint32_t) { if (trie_.parent(c) != node) add(trie_.parent(c)); });
-    else
-      run->each_end([&](TrieNode n, uint32_t) {
-        for (TrieNode c = trie_.first_child(n), e = c + trie_.child_count(n); c < e; ++c)
-          if (exit->firsts->test(trie_.byte(c))) return add(n);
-      });
-  }
-  if (s.leaves.any())
-    run->each_exit(s.leaves, [&](TrieNode c, uint8_t b, uint32_t) { arrive(c, *step(s, b)); });
+  std::vector<TokenId> other;
+  for (const TrieNode branch : at.branches) trie_.collect(branch, other);
+  for (const TokenId t : other) clear_bit(stay.data(), t);
+  if (s.run.empty()) s.run = std::move(stay);
+  else
+    for (size_t i = 0; i < s.run.size(); ++i) s.run[i] |= stay[i];
+  leave_run(at, *run);
+}
+
+// What follows the run: what its state leads to, and what may come behind ends of tokens in it.
+void BaseBuilder::leave_run(const Run& at, const ClassBase& run) {
+  Slot& s = *at.slot;
+  std::bitset<256> ends, goes_on;  // bytes behind ends of tokens; bytes of the run
+  for (const Exit* exit : s.exits) ends |= *exit->firsts;
+  for (uint32_t b = 0; b < 256; ++b) goes_on.set(b, !s.leaves.test(b) && step(s, static_cast<uint8_t>(b)) != nullptr);
+  const auto end = [&](TrieNode n, uint8_t b) {
+    if (!at.has(n)) return;
+    for (Exit* exit : s.exits)
+      if (exit->firsts->test(b)) {
+        if (exit->members.empty()) left_.push_back(exit);
+        if (exit->members.empty() || exit->members.back() != n) exit->members.push_back(n);
+      }
+  };
+  const auto look = [&](TrieNode c, uint8_t b, uint32_t) {
+    const TrieNode from = trie_.parent(c);
+    if (ends.test(b)) end(from, b);
+    if (s.leaves.test(b) && (at.whole || at.has(from))) arrive(c, *step(s, b));
+  };
+  if ((ends & goes_on).none()) return run.each_exit(ends | s.leaves, look);
+  const auto all = [&](TrieNode n, uint32_t) {
+    for (TrieNode c = trie_.first_child(n), e = c + trie_.child_count(n); c < e; ++c) look(c, trie_.byte(c), 0);
+  };
+  all(at.node, 0);
+  run.each_end(all);
+}
+
+void BaseBuilder::add_exit(Exit& exit, TrieNode node) {
+  for (TrieNode c = trie_.first_child(node), e = c + trie_.child_count(node); c < e; ++c)
+    if (exit.firsts->test(trie_.byte(c))) {
+      if (exit.members.empty()) left_.push_back(&exit);
+      exit.members.push_back(node);
+      return;
+    }
 }
 
 void BaseBuilder::walk_on(bool runs) {
   while (!stack_.empty()) {
     const At at = stack_.back();
     stack_.pop_back();
-    if (runs && store_ != nullptr && trie_.descendants(at.node) >= kMinDescendants && loops(*at.slot)) {
-      take_run(at.node, *at.slot);
-      continue;
+    if (runs && store_ != nullptr && trie_.descendants(at.node) >= kMinDescendants) {
+      Run run{at.node, at.slot, true, {}, {}};
+      if (loops(*at.slot) || begins_run(at.node, *at.slot, run)) {
+        take_run(run);
+        continue;
+      }
     }
     for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c)
       if (Slot* to = step(*at.slot, trie_.byte(c))) arrive(c, *to);
@@ -156,12 +217,18 @@ void BaseBuilder::walk(TrieNode node, LexState q, Guards g, int32_t column, bool
 void BaseBuilder::walk(const Place& place, LexState q) {
   if (!lexer_.more(q)) return;
   Slot& from = *slot(q, place.guards(), -1);
+  bool large = false;
+  for (const TrieNode n : place.members())
+    if (trie_.descendants(n) >= kMinDescendants) {
+      stack_.push_back({n, &from});
+      large = true;
+    }
   const auto& children = place.children();
   for (size_t i = 0; i < children.size();) {
     const uint8_t b = trie_.byte(children[i]);
     Slot* to = step(from, b);
     for (; i < children.size() && trie_.byte(children[i]) == b; ++i)
-      if (to != nullptr) arrive(children[i], *to);
+      if (to != nullptr && !(large && trie_.descendants(trie_.parent(children[i])) >= kMinDescendants)) arrive(children[i], *to);
   }
   walk_on(true);
 }

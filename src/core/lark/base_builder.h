@@ -1,6 +1,7 @@
 // Makes bases. What it finds out about the lexer it keeps for the next ones.
 #pragma once
 
+#include <algorithm>
 #include <bitset>
 #include <deque>
 #include <map>
@@ -41,7 +42,9 @@ class BaseBuilder {
     Words run;  // tokens inside of a run of characters that lead back here; cut ones can be finished where this state can
     int8_t loops = -1;       // whether there are many such characters; -1: not looked at
     CharSet129 loop_set{};   // those
-    std::bitset<256> leaves; // bytes that lead elsewhere
+    std::bitset<256> leaves;   // bytes that lead elsewhere
+    Slot* leads_to = nullptr;  // a state that loops, to which many characters lead
+    bool leads = true;         // until it is known that there is none
     std::vector<Slot*> row;  // by byte, as they are asked for; &dead_ where nothing goes on
   };
   struct At {
@@ -60,7 +63,22 @@ class BaseBuilder {
   void meet(Slot& s);
   bool loops(Slot& s);
   bool takes_all_beyond_ascii(Slot& s);
-  void take_run(TrieNode node, Slot& s);
+  // A run at a node whose first character is one of some alone, the others' branches are left out.
+  struct Run {
+    TrieNode node;
+    Slot* slot;
+    bool whole;                                          // nothing is left out, and the node itself is on the run
+    std::vector<TrieNode> branches;                      // that are left out
+    std::vector<std::pair<TrieNode, TrieNode>> left_out;  // their nodes: from, to
+    bool has(TrieNode n) const {
+      return n != node && std::none_of(left_out.begin(), left_out.end(), [&](const auto& r) { return r.first <= n && n < r.second; });
+    }
+    void leave_out(const TokenTrie& trie, TrieNode branch);
+  };
+  bool begins_run(TrieNode node, Slot& s, Run& out);
+  void take_run(const Run& at);
+  void leave_run(const Run& at, const ClassBase& run);
+  void add_exit(Exit& exit, TrieNode node);
   TokenSet tokens(Slot& s, size_t vocab_size) const;
   TokenSet united(const std::vector<Slot*>& slots, size_t vocab_size) const;
   const std::bitset<256>& survivors(Guards guards);

@@ -1,6 +1,6 @@
 #include "bases.h"
 
-#include <algorithm>
+#include <array>
 
 #include "base_builder.h"
 
@@ -88,14 +88,26 @@ Place& LarkBases::place(const Over& over, std::vector<TrieNode> members, Guards 
   const auto [from, to] = places_.equal_range(h);
   for (auto it = from; it != to; ++it)
     if (it->second->guards() == g && it->second->members() == members) return *it->second;
-  const TokenTrie& trie = over.trie;
-  std::vector<TrieNode> children;
-  for (const TrieNode n : members)
-    for (TrieNode c = trie.first_child(n), e = c + trie.child_count(n); c < e; ++c)
-      if (over.lexer.next_guards(g, trie.byte(c)) != kVoidGuards) children.push_back(c);
-  if (members.size() > 1)  // those of one are in order
-    std::sort(children.begin(), children.end(), [&](TrieNode a, TrieNode b) { return std::pair(trie.byte(a), a) < std::pair(trie.byte(b), b); });
+  std::vector<TrieNode> children = children_of(over, members, g);
   return *places_.emplace(h, std::make_unique<Place>(std::move(members), std::move(children), g))->second;
+}
+
+// A counting sort by byte.
+std::vector<TrieNode> LarkBases::children_of(const Over& over, const std::vector<TrieNode>& members, Guards g) {
+  const TokenTrie& trie = over.trie;
+  std::array<bool, 256> allowed{};
+  for (uint32_t b = 0; b < 256; ++b) allowed[b] = over.lexer.next_guards(g, static_cast<uint8_t>(b)) != kVoidGuards;
+  std::array<uint32_t, 257> at{};
+  const auto each = [&](auto f) {
+    for (const TrieNode n : members)
+      for (TrieNode c = trie.first_child(n), e = c + trie.child_count(n); c < e; ++c)
+        if (allowed[trie.byte(c)]) f(c);
+  };
+  each([&](TrieNode c) { ++at[trie.byte(c) + 1u]; });
+  for (size_t b = 1; b <= 256; ++b) at[b] += at[b - 1];
+  std::vector<TrieNode> children(at[256]);
+  each([&](TrieNode c) { children[at[trie.byte(c)]++] = c; });
+  return children;
 }
 
 void LarkBases::find_firsts(const Over& over) {

@@ -115,6 +115,7 @@ class LarkBases {
  private:
   class Lease;
   void find_firsts(const Over& over);
+  static std::vector<TrieNode> children_of(const Over& over, const std::vector<TrieNode>& members, Guards g);
   using Key = std::tuple<TrieNode, LexState, Guards, int32_t, bool>;
   std::shared_mutex mutex_;
   std::map<Key, std::unique_ptr<LexBase>> bases_;

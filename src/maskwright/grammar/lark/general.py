@@ -18,13 +18,17 @@ _MAX_NULLABLE = 4  # nullable symbols of a rule that are dropped in all combinat
 def productive(rules: Iterable[Rule]) -> set[str]:
     """The nonterminals that derive some sequence of terminals."""
     found: set[str] = set()
-    left = list(rules)
-    while True:
-        rest = [r for r in left if not all(s.terminal or s.name in found for s in r.body)]
-        found.update(r.lhs for r in left if all(s.terminal or s.name in found for s in r.body))
-        if len(rest) == len(left):
-            return found
-        left = rest
+    waiting: dict[str, list[Rule]] = defaultdict(list)  # for a nonterminal of their bodies
+    work = list(rules)
+    while work:
+        rule = work.pop()
+        missing = next((s.name for s in rule.body if not s.terminal and s.name not in found), None)
+        if missing is not None:
+            waiting[missing].append(rule)
+        elif rule.lhs not in found:
+            found.add(rule.lhs)
+            work += waiting.pop(rule.lhs, [])
+    return found
 
 
 def nullable(rules: list[Rule]) -> set[str]:

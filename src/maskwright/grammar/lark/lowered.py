@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from maskwright.grammar.lark.assembly import Assembly
 from maskwright.grammar.lark.lexers import LexerStart
@@ -90,11 +91,10 @@ def _flatten_tables(tables: Tables, terminals: dict[str, int], out: array[int]) 
     for rule in tables.rules:
         out.extend((tables.nonterminals[rule.lhs], len(rule.body)))
         out.extend(terminals[s.name] if s.terminal else len(terminals) + tables.nonterminals[s.name] for s in rule.body)
-    pairs = [*(list(d.items()) for both in zip(tables.actions, tables.gotos, strict=True) for d in both)]
-    for listed in pairs:
-        out.append(len(listed))
-        for a, b in listed:
-            out.extend((a, b))
+    for both in zip(tables.actions, tables.gotos, strict=True):
+        for row in both:
+            out.append(len(row))
+            out.extend(chain.from_iterable(row.items()))
     if tables.general:
         for numbers in (*tables.reduces, *tables.follow):
             out.append(len(numbers))
