@@ -41,7 +41,11 @@ BaseBuilder::Slot* BaseBuilder::slot(LexState q, Guards g, int32_t column) {
 const std::bitset<256>& BaseBuilder::survivors(Guards guards) {
   const auto [it, fresh] = survivors_.try_emplace(guards);
   if (fresh)
-    for (uint32_t b = 0; b < 256; ++b) it->second.set(b, lexer_.next_guards(guards, static_cast<uint8_t>(b)) != kVoidGuards);
+    for (uint32_t b = 0, last = 256; b < 256; ++b) {
+      const uint32_t c = lexer_.code().class_of(static_cast<uint8_t>(b));  // classes are ranges of bytes
+      it->second.set(b, c == last ? it->second.test(b - 1) : lexer_.next_guards(guards, static_cast<uint8_t>(b)) != kVoidGuards);
+      last = c;
+    }
   return it->second;
 }
 
@@ -256,27 +260,39 @@ TokenSet BaseBuilder::united(const std::vector<Slot*>& slots, size_t vocab_size)
   return TokenSet(std::move(all));
 }
 
-std::unique_ptr<LexBase> BaseBuilder::finish(LarkBases& bases, const LarkBases::Over& over, bool sorted) {
-  auto out = std::make_unique<LexBase>();
+void BaseBuilder::take_stays(const LarkBases::Over& over, bool sorted, LexBase& out) {
   std::vector<Slot*> sure;
-  std::map<const Lexer::Reach*, std::vector<Slot*>> groups;
-  const bool first = lexer_.kind() == Lexer::Kind::First;
+  std::map<std::pair<std::vector<Type>, bool>, std::vector<Slot*>> groups;
   for (Slot* s : met_) {
     if (!sorted || !over.loose || s->guards != kNoGuards) {
-      out->stays.push_back(stay(*s, over.vocab_size));
+      out.stays.push_back(stay(*s, over.vocab_size));
       continue;
     }
-    const auto& reach = lexer_.reach(s->q);
-    if (reach.passes_freely || (!first && !reach.types.empty())) sure.push_back(s);
-    else groups[&reach].push_back(s);
+    if (lexer_.kind() != Lexer::Kind::First) {  // all that is there was wanted
+      if (!lexer_.reach(s->q).types.empty()) sure.push_back(s);
+      continue;
+    }
+    std::vector<Type> types;
+    bool ignored = false;
+    for (const TokenEnd& e : lexer_.ends(s->q)) {
+      ignored = ignored || e.ignore;
+      if (e.feed) types.push_back(e.type);
+    }
+    groups[{std::move(types), ignored}].push_back(s);
   }
-  if (!sure.empty()) out->sure = united(sure, over.vocab_size);
-  for (const auto& [reach, slots] : groups) {
-    auto& made = out->groups.emplace_back(LexBase::Group{reach, {}, {}});
+  if (!sure.empty()) out.sure = united(sure, over.vocab_size);
+  for (const auto& [key, slots] : groups) {
+    LexBase::Group& made = out.groups.emplace_back();
+    made.types = key.first;
+    made.ignored = key.second;
     made.tokens = united(slots, over.vocab_size);
-    if (over.indents)
-      for (Slot* s : slots) made.stays.push_back(stay(*s, over.vocab_size));
+    for (Slot* s : slots) made.stays.push_back(stay(*s, over.vocab_size));
   }
+}
+
+std::unique_ptr<LexBase> BaseBuilder::finish(LarkBases& bases, const LarkBases::Over& over, bool sorted) {
+  auto out = std::make_unique<LexBase>();
+  take_stays(over, sorted, *out);
   take_exits(bases, over, *out);
   for (Slot* s : met_) {
     s->tokens.clear();

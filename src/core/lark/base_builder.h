@@ -81,6 +81,7 @@ class BaseBuilder {
   void add_exit(Exit& exit, TrieNode node);
   TokenSet tokens(Slot& s, size_t vocab_size) const;
   TokenSet united(const std::vector<Slot*>& slots, size_t vocab_size) const;
+  void take_stays(const LarkBases::Over& over, bool sorted, LexBase& out);
   const std::bitset<256>& survivors(Guards guards);
   LexBase::Stay stay(Slot& s, size_t vocab_size) const;
   void take_exits(LarkBases& bases, const LarkBases::Over& over, LexBase& out);

@@ -81,6 +81,27 @@ const LexBase& LarkBases::get(const Over& over, Place& place, LexState q) {
   return *link->base;
 }
 
+const std::vector<LexBase::Part>& LarkBases::parts(const Over& over, const LexBase::Group& group) const {
+  std::call_once(group.once, [&] {
+    std::map<const Lexer::Reach*, std::vector<const LexBase::Stay*>> by_reach;
+    for (const auto& stay : group.stays) by_reach[&over.lexer.reach(stay.q)].push_back(&stay);
+    for (const auto& [reach, stays] : by_reach) {
+      TokenCollector all(over.vocab_size);
+      auto& made = group.parts.emplace_back(LexBase::Part{reach, {}, {}});
+      for (const auto* stay : stays) {
+        std::vector<TokenId> tokens = stay->tokens.list();
+        if (stay->tokens.dense())
+          for (size_t t = 0; t < over.vocab_size; ++t)
+            if (test_bit(stay->tokens.words().data(), static_cast<TokenId>(t))) tokens.push_back(static_cast<TokenId>(t));
+        all.add(tokens);
+        if (over.indents) made.stays.push_back(*stay);
+      }
+      made.tokens = all.finish();
+    }
+  });
+  return group.parts;
+}
+
 Place& LarkBases::place(const Over& over, std::vector<TrieNode> members, Guards g) {
   uint64_t h = mix(73, g);
   for (const TrieNode n : members) h = mix(h, n);

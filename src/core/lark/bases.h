@@ -74,10 +74,18 @@ struct LexBase {
     int32_t column;
     TokenSet tokens;
   };
-  struct Group {  // those without guards from where the same may be reached
+  struct Part {  // those without guards from where the same may be reached
     const Lexer::Reach* reach;
     TokenSet tokens;
     std::vector<Stay> stays;  // one by one, where indentation matters
+  };
+  struct Group {  // those without guards that may end as the same types
+    std::vector<Type> types;
+    bool ignored;
+    TokenSet tokens;
+    std::vector<Stay> stays;
+    mutable std::once_flag once;
+    mutable std::vector<Part> parts;  // made when the types do not decide
   };
   struct Exit {  // where a token of the grammar may end, with more behind it
     Type type;
@@ -86,7 +94,7 @@ struct LexBase {
     Place* behind;
   };
   TokenSet sure;              // what can be finished wherever the token was wanted
-  std::vector<Group> groups;  // what can be finished where something that may be reached is wanted
+  std::deque<Group> groups;   // what can be finished where something that may be reached is wanted
   std::vector<Stay> stays;    // all others
   std::vector<Exit> exits;
 };
@@ -109,6 +117,7 @@ class LarkBases {
   const LexBase& get(const Over& over, Place& place, LexState q);
   std::span<Place::Entry> entries(const Over& over, Place& place);
   const LexBase& get(const Over& over, Place& place, Place::Entry& entry);
+  const std::vector<LexBase::Part>& parts(const Over& over, const LexBase::Group& group) const;
   // Of these nodes, which are ascending.
   Place& place(const Over& over, std::vector<TrieNode> members, Guards g);
 

@@ -130,35 +130,25 @@ void Code::each_successor(uint32_t pc, F f) const {
 void Code::find_hopes() {
   asks_.assign(code_.size(), 0);
   hopeful_.assign(code_.size(), false);
+  terminals_.assign(code_.size(), kNoTerminal);
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t pc = static_cast<uint32_t>(code_.size()); pc-- > 0;) {
       uint64_t asks = code_[pc].op == Op::Behind ? uint64_t{1} << code_[pc].a : 0;
       bool hope = code_[pc].op == Op::Match;
+      uint32_t terminal = hope ? static_cast<uint32_t>(code_[pc].a) : kNoTerminal;
       each_successor(pc, [&](uint32_t to) {
+        if (terminal == kNoTerminal) terminal = terminals_[to];
         asks |= asks_[to];
         hope = hope || hopeful_[to];
       });
-      if (asks == asks_[pc] && hope == hopeful_[pc]) continue;
+      if (asks == asks_[pc] && hope == hopeful_[pc] && terminal == terminals_[pc]) continue;
+      terminals_[pc] = terminal;
       asks_[pc] = asks;
       hopeful_[pc] = hope;
       changed = true;
     }
   }
-}
-
-uint32_t Code::terminal(uint32_t pc) const {
-  std::vector<uint32_t> work{pc};
-  std::vector<bool> seen(code_.size(), false);
-  while (!work.empty()) {
-    const uint32_t at = work.back();
-    work.pop_back();
-    if (seen[at]) continue;
-    seen[at] = true;
-    if (code_[at].op == Op::Match) return static_cast<uint32_t>(code_[at].a);
-    each_successor(at, [&](uint32_t to) { work.push_back(to); });
-  }
-  return 0xffffffffu;
 }
 
 }  // namespace mw::lark

@@ -80,8 +80,9 @@ class Code {
   uint64_t asks(uint32_t pc) const { return asks_[pc]; }
   // Whether a thread here can come to its Match at all (lookarounds aside): classes may be empty.
   bool hopeful(uint32_t pc) const { return hopeful_[pc]; }
-  // The terminal whose program this is part of.
-  uint32_t terminal(uint32_t pc) const;
+  // The terminal whose program this is part of; kNoTerminal where it never matches.
+  static constexpr uint32_t kNoTerminal = 0xffffffffu;
+  uint32_t terminal(uint32_t pc) const { return terminals_[pc]; }
   // Bytes of one class are alike in all programs.
   uint32_t class_count() const { return class_count_; }
   uint32_t class_of(uint8_t b) const { return class_of_[b]; }
@@ -100,6 +101,7 @@ class Code {
   Utf8Automata utf8_;
   std::vector<uint64_t> asks_;
   std::vector<bool> hopeful_;
+  std::vector<uint32_t> terminals_;
   std::vector<uint32_t> next_;  // by node of utf8_ and class of bytes
   std::array<uint8_t, 256> class_of_{};
   std::vector<uint8_t> byte_of_;

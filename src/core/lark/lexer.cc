@@ -114,7 +114,10 @@ LexState Lexer::intern(Key key) {
   state.row = new_row();
   state.key = &it->first;
   for (const Threads& list : it->first.lists)
-    for (const Thread& t : list) state.more = state.more || code_[t.pc].op == Op::Char;
+    for (const Thread& t : list) {
+      state.more = state.more || code_[t.pc].op == Op::Char;
+      state.newline = state.newline || (newline_ != kNoType && code_.terminal(t.pc) == newline_);
+    }
   find_ends(state, it->first);
   if (it->first.lists.empty())
     for (uint32_t i = 0; i < code_.class_count(); ++i) state.row[i].store(0, std::memory_order_relaxed);
@@ -163,6 +166,16 @@ LexState Lexer::make_next_of_parts(LexState s, uint32_t c) {
   return made;
 }
 
+// Most bytes are read by no thread.
+bool Lexer::may_read(const Key& from, uint8_t b) const {
+  for (const Threads& list : from.lists)
+    for (const Thread& t : list) {
+      const Op op = code_[t.pc].op;
+      if (op == Op::Char ? code_.next(t.dag == 0 ? code_.first(t.pc) : t.dag, b) != Utf8Automata::kNone : t.open != 0) return true;
+    }
+  return false;
+}
+
 LexState Lexer::make_next(LexState s, uint32_t c) {
   if (kind_ != Kind::First && states_[s].key->lists.size() > 1 && states_[s].key->trackers.empty()) return make_next_of_parts(s, c);
   const std::scoped_lock lock(mutex_);
@@ -170,6 +183,10 @@ LexState Lexer::make_next(LexState s, uint32_t c) {
   if (const uint32_t known = slot.load(std::memory_order_relaxed); known != kUnknown) return known;
   const Key& from = *states_[s].key;
   const uint8_t b = code_.byte_of(c);
+  if (!may_read(from, b)) {
+    slot.store(0, std::memory_order_release);
+    return 0;
+  }
   Key to;
   to.lexer = from.lexer;
   to.trackers = from.trackers;

@@ -96,7 +96,7 @@ class Lexer {
   }
   // The column behind a byte of a token that may end a line: -1 before its first line end.
   int32_t column(LexState q, int32_t before, uint8_t b) {
-    if (newline_ == kNoType || !reach(q).newline) return -1;
+    if (newline_ == kNoType || !states_[q].newline) return -1;
     if (b == '\n') return 0;
     return before < 0 ? before : before + (b == ' ' ? 1 : b == '\t' ? tab_ : 0);
   }
@@ -147,6 +147,7 @@ class Lexer {
     Row row;
     std::vector<TokenEnd> ends;
     bool more = false;
+    bool newline = false;  // some thread is one of the token that ends lines
     const Key* key = nullptr;
     std::atomic<const Reach*> reach{nullptr};
     std::atomic<const std::vector<LexState>*> parts{nullptr};
@@ -168,6 +169,7 @@ class Lexer {
     std::vector<Guard> members;
   };
   LexState start_locked(std::span<const uint32_t> programs, std::span<const uint32_t> words, uint32_t lexer);
+  bool may_read(const Key& from, uint8_t b) const;
   LexState make_next(LexState s, uint32_t c);
   LexState make_next_of_parts(LexState s, uint32_t c);
   class Reaches;

@@ -75,6 +75,7 @@ class Stacks {
   bool complete(StackSet s);
   bool can_feed(StackSet s, Type t);
   LexState lexer(StackSet s);
+  LexState known_lexer(StackSet s) const { return lexers_[s]; }  // 0 where it was not asked for yet
   // Dynamic lexers: the terminals that may come next or be passed over, as bits.
   const std::vector<uint64_t>& wanted(StackSet s);
   StackSet unite(StackSet a, StackSet b);

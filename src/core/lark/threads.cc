@@ -27,8 +27,17 @@ uint32_t Lookaheads::with(uint32_t set, const Instr& ahead) {
 
 uint32_t Lookaheads::step(uint32_t set, uint8_t b) {
   if (set == 0) return 0;
+  if (steps_.size() <= set) steps_.resize(sets_.size());
+  auto& row = steps_[set];
+  if (row.empty()) row.assign(code_.class_count(), kUnknown);
+  const uint32_t c = code_.class_of(b);
+  if (row[c] == kUnknown) row[c] = make_step(set, b);  // makes no steps of other sets
+  return row[c];
+}
+
+uint32_t Lookaheads::make_step(uint32_t set, uint8_t b) {
   std::vector<Open> left;
-  for (const Open& open : std::vector<Open>(sets_[set])) {
+  for (const Open& open : sets_[set]) {
     Open next{open.negative, {}};
     Closure closure(code_, nullptr, 0, false, next.threads);
     closure.step(open.threads, b);

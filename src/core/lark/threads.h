@@ -38,7 +38,10 @@ class Lookaheads {
     auto operator<=>(const Open&) const = default;
   };
   uint32_t intern(std::vector<Open> open);
+  uint32_t make_step(uint32_t set, uint8_t b);
   const Code& code_;
+  std::vector<std::vector<uint32_t>> steps_;  // by set, then class of bytes; kUnknown
+  static constexpr uint32_t kUnknown = 0xfffffffeu;
   std::vector<std::vector<Open>> sets_;
   std::map<std::vector<Open>, uint32_t> index_;
 };

@@ -122,7 +122,7 @@ void LarkMachine::merge(Request& r, std::vector<Item>& items) const {
 bool LarkMachine::is_live(Memory& m, State s) const {
   if (grammar_->is_loose()) {
     const Context& c = m.contexts[handle(s)];
-    if (c.guards == kNoGuards && surely_goes_on(m, c, lex(s))) return true;
+    if (c.guards == kNoGuards && (wants_token(m, c, lex(s)) || surely_goes_on(m, c, lex(s)))) return true;
   }
   const auto [it, fresh] = m.live.try_emplace(s, false);
   if (fresh) {
@@ -135,18 +135,36 @@ bool LarkMachine::is_live(Memory& m, State s) const {
 
 // Some token that may come of this one is wanted by the parser, or passed over.
 bool LarkMachine::can_go_on(Memory& m, const Context& c, LexState q) const {
-  const auto& reach = grammar_->lexer().reach(q);
-  if (reach.passes || (reach.newline && m.layouts[c.layout].brackets > 0)) return true;
-  return std::any_of(reach.types.begin(), reach.types.end(), [&](Type t) { return m.stacks.can_feed(c.stacks, t); });
+  const auto& parts = grammar_->lexer().parts(q);
+  return std::any_of(parts.begin(), parts.end(), [&](LexState part) {
+    const auto& reach = grammar_->lexer().reach(part);
+    if (reach.passes || (reach.newline && m.layouts[c.layout].brackets > 0)) return true;
+    return std::any_of(reach.types.begin(), reach.types.end(), [&](Type t) { return m.stacks.can_feed(c.stacks, t); });
+  });
+}
+
+// Before a token of a loose grammar: whether the parser wants one (of text). Then it can be had.
+bool LarkMachine::wants_token(const Memory& m, const Context& c, LexState q) const {
+  if (q != m.stacks.known_lexer(c.stacks)) return false;
+  const Tables& tables = grammar_->tables();
+  const Indents& indents = grammar_->indents();
+  for (const NodeRef n : m.stacks.tops(c.stacks))
+    for (Type t = 0; t < tables.terminals; ++t)
+      if (tables.at(m.stacks.node(n).state, t) > 0 && !(indents.on && (t == indents.newline || t == indents.indent || t == indents.dedent)))
+        return true;
+  return false;
 }
 
 // The same where a look at the tables is enough to say so, and nothing is left to be seen to behind that token.
 bool LarkMachine::surely_goes_on(const Memory& m, const Context& c, LexState q) const {
   const Tables& tables = grammar_->tables();
   const Indents& indents = grammar_->indents();
+  if (grammar_->lexer().kind() != Lexer::Kind::First) {  // nothing but what is wanted is looked for
+    const auto& parts = grammar_->lexer().parts(q);
+    return std::any_of(parts.begin(), parts.end(), [&](LexState part) { return !grammar_->lexer().reach(part).types.empty(); });
+  }
   const auto& reach = grammar_->lexer().reach(q);
   if (reach.passes_freely) return true;
-  if (tables.general && grammar_->lexer().kind() != Lexer::Kind::First) return !reach.types.empty();  // nothing else is looked for
   for (const NodeRef n : m.stacks.tops(c.stacks))
     for (size_t i = 0; i < reach.types.size() && i < 4; ++i)
       if (tables.at(m.stacks.node(n).state, reach.types[i]) > 0 && !(indents.on && reach.types[i] == indents.newline)) return true;
@@ -305,8 +323,9 @@ void LarkMachine::expected(Request& r, State s, std::vector<uint32_t>& out) cons
   if (handle(s) == 0) return;
   Memory& m = memory(r);
   const Context at = m.contexts[handle(s)];
-  for (const Type t : grammar_->lexer().reach(lex(s)).types)
-    if (m.stacks.can_feed(at.stacks, t)) out.push_back(t);
+  for (const LexState part : grammar_->lexer().parts(lex(s)))
+    for (const Type t : grammar_->lexer().reach(part).types)
+      if (m.stacks.can_feed(at.stacks, t)) out.push_back(t);
 }
 
 void LarkMachine::parser_states(Request& r, State s, std::vector<uint32_t>& out) const {

@@ -48,6 +48,7 @@ class LarkMachine final : public Machine {
   bool is_live(Memory& m, State s) const;
   bool find_live(Memory& m, State s) const;
   bool can_go_on(Memory& m, const Context& c, lark::LexState q) const;
+  bool wants_token(const Memory& m, const Context& c, lark::LexState q) const;
   bool surely_goes_on(const Memory& m, const Context& c, lark::LexState q) const;
   // Loose grammars: whether some way leads to where everything can be finished, over at most so many tokens.
   bool comes_free(Memory& m, const Context& c, lark::LexState q, int depth) const;

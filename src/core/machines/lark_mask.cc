@@ -83,12 +83,7 @@ class LarkMachine::MaskWalk {
   void take(const LexBase& base, StackSet stacks, LayoutId layout) {
     w_.note_live();
     add(base.sure);
-    for (const auto& group : base.groups) {
-      const int lives = group_lives(*group.reach, stacks, layout);
-      if (lives > 0) add(group.tokens);
-      if (lives < 0)
-        for (const auto& stay : group.stays) take(stay, stacks, layout);
-    }
+    for (const auto& group : base.groups) take(group, stacks, layout);
     for (const auto& stay : base.stays) take(stay, stacks, layout);
     for (const auto& exit : base.exits) {
       if (exit.ignore) go_on(stacks, m_.layouts.at_column(layout, -1), *exit.behind);
@@ -99,16 +94,33 @@ class LarkMachine::MaskWalk {
     }
   }
 
+  void take(const LexBase::Group& group, StackSet stacks, LayoutId layout) {
+    for (const Type t : group.types)
+      if (is_wanted(t, stacks)) return add(group.tokens);
+    if (group.ignored && !grammar_.indents().on) return add(group.tokens);
+    for (const auto& part : machine_.bases_.parts(over_, group)) {
+      const int lives = part.reach->passes_freely ? 1 : part_lives(*part.reach, stacks, layout);
+      if (lives > 0) add(part.tokens);
+      if (lives < 0)
+        for (const auto& stay : part.stays) take(stay, stacks, layout);
+    }
+  }
+
   void take(const LexBase::Stay& stay, StackSet stacks, LayoutId layout) {
     const Context at{stacks, stay.guards, m_.layouts.at_column(layout, stay.column)};
     if (machine_.is_live(m_, machine_.state(m_, at, stay.q))) add(stay.tokens);
   }
 
+  // With indentation a line end is not enough: it depends on what follows.
+  bool is_wanted(Type t, StackSet stacks) {
+    return !(grammar_.indents().on && t == grammar_.indents().newline) && m_.stacks.can_feed(stacks, t);
+  }
+
   // Of states without guards in a loose grammar: 1 yes, 0 no, -1 it depends on the state; see find_live.
-  int group_lives(const Lexer::Reach& reach, StackSet stacks, LayoutId layout) {
+  int part_lives(const Lexer::Reach& reach, StackSet stacks, LayoutId layout) {
     const Indents& indents = grammar_.indents();
     for (const Type t : reach.types)
-      if (!(indents.on && t == indents.newline) && m_.stacks.can_feed(stacks, t)) return 1;
+      if (is_wanted(t, stacks)) return 1;
     if (!indents.on) return reach.passes ? 1 : 0;
     if (reach.passes || (reach.newline && m_.layouts[layout].brackets > 0)) return -1;
     return reach.newline && m_.stacks.can_feed(stacks, indents.newline) ? -1 : 0;

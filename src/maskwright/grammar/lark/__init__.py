@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from maskwright._interrupt import interruptible
 from maskwright.errors import LarkError, LimitError, MaskwrightError, UnsatisfiableError
-from maskwright.grammar.lark.indents import read_indenter, resolved
-from maskwright.grammar.lark.load import lark_version, load, quick_lexers
-from maskwright.grammar.lark.lower import lower
 from maskwright.grammar.lark.lowered import Lowered
 from maskwright.grammar.lark.options import checked
 from maskwright.grammar.lark.shipped import SHIPPED, shipped_path
 from maskwright.grammar.lark.source import Places
-from maskwright.grammar.lark.stored import cache_file, read_lowered, shipped_key, write_lowered
+from maskwright.grammar.lark.stored import cache_file, lark_version, read_lowered, shipped_key, write_lowered
 from maskwright.grammar.plan import Budget, Cancel, CompileLimits, Constraint, Plan, Report, ReportEntry
 
 if TYPE_CHECKING:
@@ -192,12 +189,16 @@ class Lark(Constraint):
         told = {k: v for k, v in sorted(self.options.items()) if k not in ("edit_terminals", "postlex")}
         objects = (self.options["edit_terminals"], self.options["postlex"])
         told["objects"] = [o if isinstance(o, str) else id(o) for o in objects]
-        data = json.dumps([self.text, told, lark_version()], sort_keys=True, default=repr)
+        version = "shipped" if "_shipped" in self.__dict__ else lark_version()
+        data = json.dumps([self.text, told, version], sort_keys=True, default=repr)
         return "lark:" + hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 
     def parser(self) -> Any:
         """Lark's own parser for this grammar and these options, for trees. Raises what lark raises."""
         import lark
+
+        from maskwright.grammar.lark.indents import resolved
+        from maskwright.grammar.lark.load import quick_lexers
 
         options = {**self.options, "postlex": resolved(self.options["postlex"])}
         return lark.Lark(self.text, **options, _plugins=quick_lexers())
@@ -257,10 +258,19 @@ class Lark(Constraint):
             found = read_lowered(shipped, shipped_key(self.text))
             if found is not None:
                 return found
-        read_indenter(options["postlex"], options["lexer"])
+        if options["postlex"] is not None:
+            from maskwright.grammar.lark.indents import read_indenter
+
+            read_indenter(options["postlex"], options["lexer"])
         place = cache_file(self.text, options, lark_version())
         found = read_lowered(*place) if place else None
-        return found or lower(load(self.text, options, places), options, places)
+        if found is not None:
+            return found
+        # These import a good deal, and a form that was found needs nothing of it.
+        from maskwright.grammar.lark.load import load
+        from maskwright.grammar.lark.lower import lower
+
+        return lower(load(self.text, options, places), options, places)
 
     def surveyed(self) -> Lowered:
         """The same, with what the core finds out about it, for files."""

@@ -6,10 +6,12 @@ from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TYPE_CHECKING
 
-from maskwright.grammar.lark.assembly import Assembly
-from maskwright.grammar.lark.lexers import LexerStart
-from maskwright.grammar.lark.tables import Tables
+if TYPE_CHECKING:
+    from maskwright.grammar.lark.assembly import Assembly
+    from maskwright.grammar.lark.lexers import LexerStart
+    from maskwright.grammar.lark.tables import Tables
 
 VERSION = 3  # of the words
 FORM = 3  # of the files that hold them
