@@ -47,6 +47,33 @@ void Stacks::Tops::clear() {
   states_.clear();
 }
 
+const StackSet* Stacks::Feeds::find(uint64_t key) const {
+  if (slots_.empty()) return nullptr;
+  const size_t mask = slots_.size() - 1;
+  for (size_t i = static_cast<size_t>(mix(33, key)) & mask;; i = (i + 1) & mask) {
+    if (slots_[i].key == key) return &slots_[i].to;
+    if (slots_[i].key == kNone) return nullptr;
+  }
+}
+
+void Stacks::Feeds::insert(uint64_t key, StackSet to) {
+  if ((count_ + 1) * 2 > slots_.size()) {
+    std::vector<Slot> old(slots_.empty() ? 64 : slots_.size() * 2);
+    old.swap(slots_);
+    for (const Slot& slot : old)
+      if (slot.key != kNone) place(slot);
+  }
+  place({key, to});
+  ++count_;
+}
+
+void Stacks::Feeds::place(const Slot& slot) {
+  const size_t mask = slots_.size() - 1;
+  size_t i = static_cast<size_t>(mix(33, slot.key)) & mask;
+  while (slots_[i].key != kNone) i = (i + 1) & mask;
+  slots_[i] = slot;
+}
+
 NodeRef Stacks::node(uint32_t state, std::span<const NodeRef> below) {
   uint64_t h = mix(31, state);
   for (NodeRef n : below) h = mix(h, n);
@@ -68,7 +95,6 @@ StackSet Stacks::set(std::span<const NodeRef> tops) {
   sets_.push_back(lists_.keep(tops));
   complete_.push_back(-1);
   lexers_.push_back(0);
-  wanted_.emplace_back();
   set_index_.insert(h, id);
   return id;
 }
@@ -169,10 +195,9 @@ StackSet Stacks::make_feed(StackSet s, Type t) {
 
 StackSet Stacks::feed(StackSet s, Type t) {
   const uint64_t key = (uint64_t{s} << 32) | t;
-  const auto hit = feeds_.find(key);
-  if (hit != feeds_.end()) return hit->second;
+  if (const StackSet* known = feeds_.find(key)) return *known;
   const StackSet made = make_feed(s, t);
-  feeds_.emplace(key, made);
+  feeds_.insert(key, made);
   return made;
 }
 
@@ -201,19 +226,28 @@ LexState Stacks::lexer(StackSet s) {
   if (lexer_.kind() == Lexer::Kind::First) {
     start = lexer_.start(tables_.general ? 0 : tables_.lexer_of[nodes_[sets_[s].front()].state]);
   } else {
-    start = lexer_.start(wanted(s));
+    std::vector<uint64_t> bits;
+    wanted(s, bits);
+    start = lexer_.start(bits);
   }
   lexers_[s] = start;
   return start;
 }
 
-const std::vector<uint64_t>& Stacks::wanted(StackSet s) {
-  auto& wanted = wanted_[s];
-  if (!wanted.empty()) return wanted;
-  wanted = ignored_;
-  for (const NodeRef n : sets_[s])
-    for (size_t i = 0; i < wanted.size(); ++i) wanted[i] |= tables_.shifts[nodes_[n].state * wanted.size() + i];
-  return wanted;
+void Stacks::wanted(StackSet s, std::vector<uint64_t>& out) {
+  const size_t words = ignored_.size();
+  if (wanted_known_.size() <= s) {
+    wanted_known_.resize(2 * (size_t{s} + 1), false);
+    wanted_.resize(wanted_known_.size() * words);
+  }
+  const auto here = wanted_.begin() + static_cast<std::ptrdiff_t>(s * words);
+  if (!wanted_known_[s]) {
+    wanted_known_[s] = true;
+    std::copy(ignored_.begin(), ignored_.end(), here);
+    for (const NodeRef n : sets_[s])
+      for (size_t i = 0; i < words; ++i) wanted_[s * words + i] |= tables_.shifts[nodes_[n].state * words + i];
+  }
+  out.assign(here, here + static_cast<std::ptrdiff_t>(words));
 }
 
 StackSet Stacks::unite(StackSet a, StackSet b) {

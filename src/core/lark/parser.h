@@ -7,10 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "../intern.h"
@@ -77,7 +75,7 @@ class Stacks {
   LexState lexer(StackSet s);
   LexState known_lexer(StackSet s) const { return lexers_[s]; }  // 0 where it was not asked for yet
   // Dynamic lexers: the terminals that may come next or be passed over, as bits.
-  const std::vector<uint64_t>& wanted(StackSet s);
+  void wanted(StackSet s, std::vector<uint64_t>& out);
   StackSet unite(StackSet a, StackSet b);
 
   const Node& node(NodeRef n) const { return nodes_[n]; }
@@ -112,6 +110,22 @@ class Stacks {
     std::vector<uint32_t> states_;
     std::vector<std::vector<NodeRef>> lists_;  // kept for the next time
   };
+  // What comes of feeding a set: a table of its own, since masks ask for little else.
+  class Feeds {
+   public:
+    const StackSet* find(uint64_t key) const;
+    void insert(uint64_t key, StackSet to);
+
+   private:
+    static constexpr uint64_t kNone = ~uint64_t{0};
+    struct Slot {
+      uint64_t key = kNone;
+      StackSet to = 0;
+    };
+    void place(const Slot& slot);
+    std::vector<Slot> slots_;
+    size_t count_ = 0;
+  };
   NodeRef node(uint32_t state, std::span<const NodeRef> below);
   StackSet set(std::span<const NodeRef> tops);
   StackSet close();
@@ -129,10 +143,11 @@ class Stacks {
   Tops scratch_;
   std::vector<NodeRef> under_;
   std::vector<uint64_t> ignored_;
-  std::unordered_map<uint64_t, StackSet> feeds_;
+  Feeds feeds_;
   std::vector<int8_t> complete_;
+  std::vector<uint64_t> wanted_;  // by set, words of each
+  std::vector<bool> wanted_known_;
   std::vector<LexState> lexers_;
-  std::deque<std::vector<uint64_t>> wanted_;  // references stay
 };
 
 }  // namespace mw::lark

@@ -53,9 +53,9 @@ class LarkMachine::MaskWalk {
       return take(bases.get(over_, *job.place, m_.stacks.lexer(job.stacks)), job.stacks, job.layout);
     const std::span<Place::Entry> entries = bases.entries(over_, *job.place);
     if (entries.empty()) return;
-    const std::vector<uint64_t>& wanted = m_.stacks.wanted(job.stacks);
+    m_.stacks.wanted(job.stacks, wanted_);
     for (Place::Entry& e : entries)
-      if ((wanted[e.type / 64] >> (e.type % 64)) & 1) take(bases.get(over_, *job.place, e), job.stacks, job.layout);
+      if ((wanted_[e.type / 64] >> (e.type % 64)) & 1) take(bases.get(over_, *job.place, e), job.stacks, job.layout);
   }
 
   void add(const TokenSet& set) {
@@ -141,6 +141,7 @@ class LarkMachine::MaskWalk {
   Memory& m_;
   std::vector<Job> jobs_;
   std::vector<const TokenSet*> sets_;
+  std::vector<uint64_t> wanted_;
   size_t dense_ = 0, listed_ = 0;  // bitsets, and tokens in lists
 };
 
