@@ -4,7 +4,7 @@ what is stored of a grammar, held against what is found out anew."""
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from lark.indenter import PythonIndenter
@@ -18,12 +18,17 @@ from maskwright.grammar.plan import Report
 SYLLABLES = ("ba", "co", "di", "fe", "gu", "lo", "mi", "na", "pe", "qu", "ri", "so", "tu", "vo", "xe", "zy")
 
 
+ENDS = ("(", " (", ".", " =", "'", "' ", "9", "é", " ba", "\n", "\n\n  ", "Co")
+OTHERS = ("  ", "   ", " \n", "\n  ", "()", "))", "('", "',", ") ", "''", "\\'", "\\n", "#", " #", "# ba", "é", "中é")
+
+
 def large_vocabulary() -> mw.Vocabulary:
     words = ["".join(parts) for n in (1, 2, 3) for parts in product(SYLLABLES, repeat=n)]
-    made = [p + w for w in words for p in ("", " ")] + [w.upper() for w in words[:272]] + [f"{n}" for n in range(1000)]
-    made += [w + e for w in words[:272] for e in ("(", " (", ".", " =", "'", "' ", "9", "é", " ba", "\n", "\n\n  ", "Co")]
-    made += ["  ", "   ", " \n", "\n  ", "()", "))", "('", "',", ") ", "''", "\\'", "\\n", "#", " #", "# ba", "é", " é", "中é", "if", "in"]
-    tokens = list(dict.fromkeys([bytes([b]) for b in range(256)] + [t.encode() for t in made] + ["é".encode()[1:] + b"ba"]))
+    some = words[:272]
+    made = [p + w for w in words for p in ("", " ")] + [w.upper() for w in some] + [f"{n}" for n in range(1000)]
+    made += [w + e for w in some for e in ENDS] + [*OTHERS, "if", "in"]
+    spelled = [t.encode() for t in made] + ["é".encode()[1:] + b"ba"]
+    tokens = list(dict.fromkeys([bytes([b]) for b in range(256)] + spelled))
     return mw.Vocabulary([*tokens, b"<end>"], eos_ids=[len(tokens)], special_ids=[len(tokens)])
 
 
@@ -37,7 +42,8 @@ FLOAT: /[0-9]+\.[0-9]*/
 STR: /'([^'\\\n]|\\.)*'/
 """
 FLAT = "start: call+\n" + COMMON + "COMMENT: /#[^\\n]*/\n%ignore /[ \\n]+/\n%ignore COMMENT\n"
-BLOCKS = "start: (line | NL)*\nline: call NL | NAME \":\" NL _INDENT line+ _DEDENT\n" + COMMON.replace('"("', "LPAR").replace('")"', "RPAR")
+BRACKETED = COMMON.replace('"("', "LPAR").replace('")"', "RPAR")
+BLOCKS = 'start: (line | NL)*\nline: call NL | NAME ":" NL _INDENT line+ _DEDENT\n' + BRACKETED
 BLOCKS += "LPAR: \"(\"\nRPAR: \")\"\nNL: /(\\r?\\n[ \\t]*)+/\n%declare _INDENT _DEDENT\n%ignore / +/\n"
 FLAT_TEXT = "ba(co9, 12, 1.5, 'gu\\n é', # lo 中\n di('xe'), if ba in _co) fegu()"
 BLOCK_TEXT = "baco:\n  di(ba, 'é')\n  so:\n   fe()\nlomi(co=12)\n"
@@ -45,8 +51,8 @@ BLOCK_TEXT = "baco:\n  di(ba, 'é')\n  so:\n   fe()\nlomi(co=12)\n"
 
 class Blocks(PythonIndenter):
     NL_type = "NL"
-    OPEN_PAREN_types = ["LPAR"]
-    CLOSE_PAREN_types = ["RPAR"]
+    OPEN_PAREN_types: ClassVar = ["LPAR"]
+    CLOSE_PAREN_types: ClassVar = ["RPAR"]
 
 
 CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -94,7 +100,8 @@ def test_a_stored_survey_tells_what_is_found_anew(name: str) -> None:
     for form in (found.form, known.form):
         core = _core.LarkGrammar(form)
         assert core.survey() == (0 if "nothing" in name else 1)
-        compiled.append(CompiledGrammar(constraint, VOCABULARY, LarkPlan(core, found.terminals, found.rules, Report(()))))
+        plan = LarkPlan(core, found.terminals, found.rules, Report(()))
+        compiled.append(CompiledGrammar(constraint, VOCABULARY, plan))
     one, other = (c.matcher() for c in compiled)
     for token in spell(text):
         assert one.allowed_tokens() == other.allowed_tokens()
