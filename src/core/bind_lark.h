@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <mutex>
@@ -33,6 +34,8 @@ class PyLark {
   }
 
   bool indents() const { return source_->indents.on; }
+  // What survey() said when the grammar was compiled first; -1: that is not known.
+  int known_verdict() const { return !source_->survey.known ? -1 : source_->survey.rest_byte >= 0 ? 1 : 0; }
 
  private:
   std::shared_ptr<const lark::Source> source_;
@@ -80,10 +83,16 @@ inline void bind_lark(nb::module_& m) {
       .def("survey", [](PyLark& self) {
         const Gate::Pass pass;
         nb::gil_scoped_release release;
+        if (const auto known = self.known_verdict(); known >= 0) return known;
         const auto grammar = self.over(nullptr);
         if (self.indents() && !grammar->is_loose()) return -2;
         if (grammar->is_empty()) return -1;
         return grammar->is_loose() ? 1 : 0;
+      })
+      .def("survey_words", [](PyLark& self) {
+        const Gate::Pass pass;
+        nb::gil_scoped_release release;
+        return lark::write_survey(self.over(nullptr)->survey());
       });
 }
 

@@ -23,8 +23,7 @@ FIRST = 700_000  # seeds of grammars that no other law compiles, since compiled 
 MOST = 250
 TEXTS = ["".join(p) for n in range(4) for p in product(ALPHABET, repeat=n)]
 
-# The package's attributes of these names are functions.
-lark, load, lower = (import_module(f"maskwright.grammar.lark{name}") for name in ("", ".load", ".lower"))
+load, lower = (import_module(f"maskwright.grammar.lark.{name}") for name in ("load", "lower"))
 
 _star, _up_to, _ahead = assembly.Assembly.star, assembly.Assembly.up_to, assembly.Assembly.ahead
 _options, _start, _flatten, _load = assembly.Assembly.options, lexers.Terminals.start, lower.flatten, load.load
@@ -65,7 +64,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], Any, str, Any]] = {
         EARLEY, assembly.Assembly, "ahead", lambda self, body, negative: _ahead(self, body, not negative),
     ),
     "case matters always": (EARLEY, patterns, "_I", 0),
-    "one start is enough": (EARLEY, lark, "load", _one_start),
+    "one start is enough": (EARLEY, load, "load", _one_start),
 }  # fmt: skip
 
 

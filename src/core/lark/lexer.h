@@ -12,9 +12,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 
+#include "../intern.h"
 #include "../stable_vector.h"
 #include "threads.h"
 
@@ -56,11 +58,19 @@ class Lexer {
   const Code& code() const { return code_; }
   Kind kind() const { return kind_; }
   bool ignores(Type t) const { return ignored_[t]; }
+  size_t type_count() const { return ignored_.size(); }
 
   // The state before a token. First: one list of all programs; else one list each.
   LexState start(uint32_t lexer);
   // Each, Every: for a set of terminals, as a bit per program of lexer 0.
   LexState start(const std::vector<uint64_t>& terminals);
+  // Each, Every: of one terminal alone.
+  LexState start_of(Type t);
+  // States whose ends together are those of a state: each of one terminal, where terminals are read by themselves.
+  const std::vector<LexState>& parts(LexState s) {
+    const auto* known = states_[s].parts.load(std::memory_order_acquire);
+    return known != nullptr ? *known : make_parts(s);
+  }
   LexState next(LexState s, uint8_t b) {
     const uint32_t known = states_[s].row[code_.class_of(b)].load(std::memory_order_acquire);
     return known != kUnknown ? known : make_next(s, code_.class_of(b));
@@ -86,7 +96,7 @@ class Lexer {
   }
   // The column behind a byte of a token that may end a line: -1 before its first line end.
   int32_t column(LexState q, int32_t before, uint8_t b) {
-    if (newline_ == kNoType || !reach(q).newline) return -1;
+    if (newline_ == kNoType || !states_[q].newline) return -1;
     if (b == '\n') return 0;
     return before < 0 ? before : before + (b == ' ' ? 1 : b == '\t' ? tab_ : 0);
   }
@@ -97,6 +107,7 @@ class Lexer {
     return known != nullptr ? *known : make_reach(s);
   }
 
+  bool frees(Guard g);
   Guard next_guard(Guard g, uint8_t b) {
     const uint32_t known = guards_[g].row[code_.class_of(b)].load(std::memory_order_acquire);
     return known != kUnknown ? known : make_next_guard(g, code_.class_of(b));
@@ -107,6 +118,7 @@ class Lexer {
     return known != kUnknown ? known : make_next_guards(s, code_.class_of(b));
   }
   Guards with(Guards s, Guard g);
+  Guard only(Guards s) const { return sets_[s].members.front(); }  // of a set of one
   bool may_end(Guards s) const { return sets_[s].may_end; }
   // The two terminals of the claims that occur most: one that ended, and one that could have gone on.
   std::pair<Type, Type> most_guarded() const;
@@ -135,8 +147,14 @@ class Lexer {
     Row row;
     std::vector<TokenEnd> ends;
     bool more = false;
+    bool newline = false;  // some thread is one of the token that ends lines
     const Key* key = nullptr;
     std::atomic<const Reach*> reach{nullptr};
+    std::atomic<const std::vector<LexState>*> parts{nullptr};
+  };
+  struct HashKey {
+    size_t operator()(const Key& key) const;
+    size_t operator()(const GuardKey& key) const;
   };
   struct GuardState {
     Row row;
@@ -150,9 +168,14 @@ class Lexer {
     bool may_end = true;
     std::vector<Guard> members;
   };
-  LexState start_locked(const std::vector<uint32_t>& programs, const std::vector<uint32_t>& words, uint32_t lexer);
+  LexState start_locked(std::span<const uint32_t> programs, std::span<const uint32_t> words, uint32_t lexer);
+  bool may_read(const Threads& list, uint8_t b) const;
   LexState make_next(LexState s, uint32_t c);
+  LexState make_next_of_parts(LexState s, uint32_t c);
+  class Reaches;
   const Reach& make_reach(LexState s);
+  const Reach* publish(std::span<const LexState> states, Reach made);
+  const std::vector<LexState>& make_parts(LexState s);
   Guard make_next_guard(Guard g, uint32_t c);
   Guard step_guard(Guard g, uint32_t c);
   bool is_possible(Guard g);
@@ -178,13 +201,16 @@ class Lexer {
   StableVector<State> states_;
   StableVector<GuardState> guards_;
   StableVector<GuardSet> sets_;
-  std::map<Key, LexState> state_index_;
-  std::map<GuardKey, Guard> guard_index_;
+  std::unordered_map<Key, LexState, HashKey> state_index_;
+  std::unordered_map<GuardKey, Guard, HashKey> guard_index_;
   std::map<std::vector<Guard>, Guards> set_index_;
   std::map<std::pair<Guards, Guard>, Guards> with_;
   std::deque<Reach> reaches_;
+  std::map<std::pair<std::vector<Type>, int>, const Reach*> reach_index_;
+  std::deque<std::vector<LexState>> parts_;
   std::vector<LexState> start_memo_;
   std::map<std::vector<uint64_t>, LexState> subset_memo_;
+  std::unordered_map<uint32_t, LexState> single_starts_;  // by program
 };
 
 }  // namespace mw::lark
