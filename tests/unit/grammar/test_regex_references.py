@@ -174,6 +174,7 @@ def test_case_folding_holds_for_all_of_unicode() -> None:
         ("python", r"(?=(a))\1", 7, "lookaround"),
         ("python", r"(?:(a)|b\1)*", 8, "left out"),
         ("python", r"(?:(?(1)a|b)(c))*", 3, "conditional"),
+        ("python", r"((a|ab)(?(1)a))", 7, "inside the group"),
         ("python", r"(?:(a))*(?(1)b)", 8, "conditional"),
         ("python", r"(\w)\1", 4, "more than 1000 texts"),
         ("python", "a*+a", 1, r"\*\+"),
