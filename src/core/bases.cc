@@ -27,6 +27,21 @@ CountedTokens::CountedTokens(const std::vector<Entry>& entries, size_t vocab_siz
   all_ = TokenSet(tokens_, vocab_size);
 }
 
+// As a text nears its bound, one count is asked for after the other, nearly always with fewer tokens left out than in: so a
+// set is made of the next larger one that is known, or of all tokens.
+std::unique_ptr<TokenSet> CountedTokens::make_up_to(uint32_t chars) const {
+  const auto within = between(0, chars);
+  const auto larger = cumulative_.upper_bound(chars);
+  const bool known = larger != cumulative_.end();
+  const TokenSet& from = known ? *larger->second : all_;
+  const auto beyond = between(chars + 1, known ? larger->first : max_chars_);
+  if (!from.dense() || within.size() < beyond.size())
+    return std::make_unique<TokenSet>(std::vector<TokenId>(within.begin(), within.end()), vocab_size_);
+  Words words = from.words();
+  for (const TokenId t : beyond) clear_bit(words.data(), t);
+  return std::make_unique<TokenSet>(std::move(words));
+}
+
 std::span<const TokenId> CountedTokens::between(uint32_t lo, uint32_t hi) const {
   if (lo > hi) return {};
   const auto i = static_cast<size_t>(std::lower_bound(counts_.begin(), counts_.end(), lo) - counts_.begin());
@@ -37,12 +52,8 @@ std::span<const TokenId> CountedTokens::between(uint32_t lo, uint32_t hi) const 
 const TokenSet& CountedTokens::up_to(uint32_t chars) const {
   if (chars >= max_chars_) return all_;
   const std::scoped_lock lock(mutex_);
-  std::unique_ptr<TokenSet>& set = cumulative_[chars];
-  if (!set) {
-    const auto part = between(0, chars);
-    set = std::make_unique<TokenSet>(std::vector<TokenId>(part.begin(), part.end()), vocab_size_);
-  }
-  return *set;
+  const auto found = cumulative_.find(chars);
+  return found != cumulative_.end() ? *found->second : *cumulative_.emplace(chars, make_up_to(chars)).first->second;
 }
 
 template <class Key, class Base, class Make>
@@ -87,7 +98,7 @@ void BaseStore::drop() {
 
 // The string bodies that nearly every schema asks for first, and asks a mask for: they take milliseconds.
 void BaseStore::prepare() {
-  marks_.build(*trie_);
+  marks_.build(*trie_, vocab_size_);
   constexpr size_t kLarge = 20000;
   if (trie_->size() < kLarge) return;
   for (const bool any_escapes : {false, true}) string(TokenTrie::kRoot, 0, any_escapes);

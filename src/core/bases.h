@@ -21,7 +21,7 @@
 
 namespace mw {
 
-// Tokens ordered by a count of characters, with the cumulative sets that length bounds ask for.
+// Tokens, each once, ordered by a count of characters, with the cumulative sets that length bounds ask for.
 class CountedTokens {
  public:
   struct Entry {
@@ -37,6 +37,8 @@ class CountedTokens {
   const std::vector<uint32_t>& counts() const { return counts_; }
 
  private:
+  std::unique_ptr<TokenSet> make_up_to(uint32_t chars) const;  // under the mutex
+
   size_t vocab_size_;
   std::vector<TokenId> tokens_;
   std::vector<uint32_t> counts_;
@@ -86,6 +88,7 @@ class RegexBase {
     std::vector<bool> accepts;
     bool goes_on;
   };
+  std::vector<std::shared_ptr<const ClassBase>> held_;  // whose sets are in `shared`
   mutable std::vector<ExitTrie::Member> members_;
   mutable std::vector<Run> runs_;
   mutable std::once_flag once_;
@@ -105,6 +108,8 @@ class RegexBases final : BaseCache::Part {
 
  private:
   void drop() override;
+  std::shared_ptr<const RegexBase> find(uint64_t key);
+  std::shared_ptr<const RegexBase> keep(uint64_t key, std::shared_ptr<const RegexBase> base);
 
   RegexDfa* dfa_;
   Transport transport_;
@@ -123,6 +128,8 @@ class BaseStore final : BaseCache::Part {
   size_t vocab_size() const { return vocab_size_; }
   // Once the trie is there.
   void prepare();
+  // No token has more characters.
+  uint32_t most_chars() const { return marks_.most_chars(); }
   const std::shared_ptr<BaseCache>& cache() const { return cache_; }
 
   StringBase& string(TrieNode node, Sub sub, bool any_escapes);

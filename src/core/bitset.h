@@ -1,6 +1,7 @@
 // Token bitsets: bit i of word w is token 32*w+i, the layout of the masks that leave the library.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,17 +26,14 @@ class TokenSet {
     if (tokens.size() * 256 > vocab_size && tokens.size() > 64) {
       words_.assign(words_for(vocab_size), 0);
       for (TokenId t : tokens) set_bit(words_.data(), t);
-      size_ = tokens.size();
     } else {
-      size_ = tokens.size();
       list_ = std::move(tokens);
     }
   }
-  explicit TokenSet(Words words) : words_(std::move(words)) {
-    for (uint32_t w : words_) size_ += static_cast<size_t>(__builtin_popcount(w));
+  explicit TokenSet(Words words) : words_(std::move(words)) {}
+  bool empty() const {
+    return list_.empty() && std::all_of(words_.begin(), words_.end(), [](uint32_t w) { return w == 0; });
   }
-  bool empty() const { return size_ == 0; }
-  size_t size() const { return size_; }
   size_t bytes_used() const { return words_.capacity() * sizeof(uint32_t) + list_.capacity() * sizeof(TokenId); }
   bool dense() const { return !words_.empty(); }
   const Words& words() const { return words_; }
@@ -44,7 +42,6 @@ class TokenSet {
  private:
   Words words_;
   std::vector<TokenId> list_;
-  size_t size_ = 0;
 };
 
 // Collects tokens, each once, into a set.

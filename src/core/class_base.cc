@@ -8,6 +8,18 @@ bool in_ranges(const OtherChars& ranges, uint32_t cp) {
   return it != ranges.begin() && cp <= std::prev(it)->second;
 }
 
+// Without the instruction, which not every processor has, the built-in function is a call for each word.
+size_t count_bits(std::span<const uint64_t> words) {
+  uint64_t n = 0;
+  for (uint64_t w : words) {
+    w -= (w >> 1) & 0x5555555555555555u;
+    w = (w & 0x3333333333333333u) + ((w >> 2) & 0x3333333333333333u);
+    w = (w + (w >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    n += (w * 0x0101010101010101u) >> 56;
+  }
+  return static_cast<size_t>(n);
+}
+
 }  // namespace
 
 ClassBase::ClassBase(const TokenTrie& trie, const TrieMarks& marks, size_t vocab_size, TrieNode node,
@@ -63,7 +75,7 @@ ClassBase::ClassBase(const ClassBase& whole, const CharSet129& set, const OtherC
   take_out(whole.ended_, ended_);
   take_out(whole.inside_, inside_);
   for (const Cut& cut : cuts_) clear_bit(tokens.data(), cut.token);
-  for (const uint64_t w : ended_) n_ended_ += static_cast<size_t>(__builtin_popcountll(w));
+  n_ended_ = count_bits(ended_);
   stay_ = TokenSet(std::move(tokens));
 }
 
@@ -179,30 +191,33 @@ uint32_t ClassBase::deepest() const {
   return deepest_;
 }
 
-// A string with a bound asks for one count after the other, and finding the tokens is a pass over all nodes: so the sets
-// for the counts around are made with it.
+// Most often nearly all tokens have few enough characters: then those that have more are taken out.
+TokenSet ClassBase::find_up_to(uint32_t most) const {
+  if (!stay_.dense()) {
+    std::vector<TokenId> tokens;
+    for (const TokenId t : stay_.list())
+      if (marks_->token_chars(t) <= most) tokens.push_back(t);
+    return TokenSet(std::move(tokens), vocab_size_);
+  }
+  const auto within = marks_->tokens_within(most), beyond = marks_->tokens_beyond(most);
+  if (beyond.size() <= within.size()) {
+    Words words = stay_.words();
+    for (const TokenId t : beyond) clear_bit(words.data(), t);
+    return TokenSet(std::move(words));
+  }
+  std::vector<TokenId> tokens;
+  for (const TokenId t : within)
+    if (test_bit(stay_.words().data(), t)) tokens.push_back(t);
+  return TokenSet(std::move(tokens), vocab_size_);
+}
+
 const TokenSet& ClassBase::stay_up_to(uint32_t most) const {
-  constexpr uint32_t kAround = 8;
-  if (most >= deepest()) return stay_;
+  const uint32_t in_all = most + marks_->chars(node_);
+  if (marks_->tokens_beyond(in_all).empty()) return stay_;
   const std::scoped_lock lock(mutex_);
   const auto known = up_to_.find(most);
   if (known != up_to_.end()) return *known->second;
-  const uint32_t from = most - std::min(most, kAround), to = std::min(most + kAround, deepest_ - 1);
-  std::vector<std::vector<TokenId>> by_count(to - from + 1);  // the first: all up to it
-  const auto take = [&](TrieNode n) {
-    const uint32_t k = chars(n);
-    if (k > to) return;
-    auto& list = by_count[k - std::min(k, from)];
-    for (const TokenId t : trie_->tokens(n)) list.push_back(t);
-  };
-  each_bit(ended_, take);
-  if (cuts_.empty()) each_bit(inside_, take);  // cut tokens are no stays
-  std::vector<TokenId> all;
-  for (uint32_t k = from; k <= to; ++k) {
-    all.insert(all.end(), by_count[k - from].begin(), by_count[k - from].end());
-    up_to_.try_emplace(k, std::make_unique<TokenSet>(all, vocab_size_));
-  }
-  return *up_to_.at(most);
+  return *up_to_.emplace(most, std::make_unique<TokenSet>(find_up_to(in_all))).first->second;
 }
 
 }  // namespace mw

@@ -70,6 +70,7 @@ class ClassBase {
   static bool has(const Bits& bits, TrieNode i) { return ((bits[i >> 6] >> (i & 63)) & 1u) != 0; }
   static void set(Bits& bits, TrieNode i) { bits[i >> 6] |= uint64_t{1} << (i & 63); }
   uint32_t chars(TrieNode n) const { return marks_->chars(n) - marks_->chars(node_); }
+  TokenSet find_up_to(uint32_t most_from_root) const;
   Sub sub_of(TrieNode n, uint32_t* code_point) const;
   void find(const CharSet129& set, const OtherChars& others);
   void cut_down(const CharSet129& set, const OtherChars& others);

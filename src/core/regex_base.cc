@@ -144,7 +144,7 @@ class RegexBaseBuilder {
     const ClassBase& base = *run;
     const Trail states = follow(state, set, base);
     if (states.last() == 0) return false;
-    add(states.loops ? base.stay() : base.stay_up_to(states.last()));
+    add(run, states.loops ? base.stay() : base.stay_up_to(states.last()));
     leave(base, set, states);
     if (!states.loops) go_on_from(base, set, states);
     if (!json_) accept_run(run, states);
@@ -230,13 +230,18 @@ class RegexBaseBuilder {
       out_->runs_.push_back(std::move(run));
   }
 
-  void add(const TokenSet& set) {
+  // Large sets are referred to where they are few: copying one takes as long as a small mask.
+  void add(const std::shared_ptr<const ClassBase>& owner, const TokenSet& set) {
+    constexpr size_t kShared = 2;
     if (!set.dense()) {
       stay_.insert(stay_.end(), set.list().begin(), set.list().end());
-      return;
+    } else if (out_->shared.size() < kShared) {
+      out_->shared.push_back(&set);
+      out_->held_.push_back(owner);
+    } else {
+      if (words_.empty()) words_.assign(set.words().size(), 0);
+      for (size_t i = 0; i < words_.size(); ++i) words_[i] |= set.words()[i];
     }
-    if (words_.empty()) words_.assign(set.words().size(), 0);
-    for (size_t i = 0; i < words_.size(); ++i) words_[i] |= set.words()[i];
   }
 
   BaseStore& store_;
@@ -269,21 +274,32 @@ size_t RegexBase::bytes_used() const {
   return sizeof(RegexBase) + stay.bytes_used() + close.bytes_used() + members_.capacity() * kBehindAnExit;
 }
 
+std::shared_ptr<const RegexBase> RegexBases::find(uint64_t key) {
+  const std::shared_lock lock(mutex_);
+  const auto it = bases_.find(key);
+  return it != bases_.end() ? it->second : nullptr;
+}
+
+std::shared_ptr<const RegexBase> RegexBases::keep(uint64_t key, std::shared_ptr<const RegexBase> base) {
+  const std::unique_lock lock(mutex_);
+  return bases_.try_emplace(key, std::move(base)).first->second;
+}
+
+// States that differ in counts alone which no token can use up share a base.
 std::shared_ptr<const RegexBase> RegexBases::get(BaseStore& store, TrieNode node, DfaState state) {
-  const uint64_t key = (static_cast<uint64_t>(node) << 32) | state;
-  {
-    const std::shared_lock lock(mutex_);
-    const auto it = bases_.find(key);
-    if (it != bases_.end()) return it->second;
-  }
+  const auto key_of = [&](DfaState s) { return (static_cast<uint64_t>(node) << 32) | s; };
+  if (auto known = find(key_of(state))) return known;
+  const DfaState near = dfa_->near(state, store.most_chars());
+  if (near != state)
+    if (auto known = find(key_of(near))) return keep(key_of(state), std::move(known));
   std::call_once(joined_, [&] {
     cache_ = store.cache();
     cache_->join(this);
   });
-  std::shared_ptr<const RegexBase> made = RegexBaseBuilder(store, *dfa_, transport_).build(node, state);
+  std::shared_ptr<const RegexBase> made = RegexBaseBuilder(store, *dfa_, transport_).build(node, near);
   cache_->charge(made->bytes_used());
-  const std::unique_lock lock(mutex_);
-  return bases_.try_emplace(key, std::move(made)).first->second;
+  made = keep(key_of(near), std::move(made));
+  return near == state ? made : keep(key_of(state), std::move(made));
 }
 
 void RegexBases::drop() {

@@ -262,6 +262,13 @@ bool RegexDfa::is_total(DfaState s) {
   return answer == kYes;
 }
 
+DfaState RegexDfa::near(DfaState s, uint32_t code_points) {
+  const std::lock_guard lock(impl_->mutex);
+  const ExprId e = impl_->state(s).expr;
+  const ExprId near = impl_->pool->near(e, code_points);
+  return near == e ? s : impl_->state_of(near);
+}
+
 bool RegexDfa::any_live_in(DfaState s, uint32_t lo, uint32_t hi) {
   if (s == 0) return false;
   const CharPartition& partition = *impl_->partition;

@@ -61,6 +61,9 @@ class RegexDfa {
   bool is_universal(DfaState s) const;
   // Whatever is read from here on, something can follow that matches (by the expression's form: true is certain).
   bool is_total(DfaState s);
+  // A state that nothing of at most so many code points tells from this one: the same for counts that are far from their
+  // ends.
+  DfaState near(DfaState s, uint32_t code_points);
   // Is there a code point c in [lo, hi] (surrogates never count) with next(s, c) != 0?
   bool any_live_in(DfaState s, uint32_t lo, uint32_t hi);
   // Any live transition at all.

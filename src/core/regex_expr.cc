@@ -103,6 +103,7 @@ void ExprPool::describe_cat(Expr& x) const {
   x.first = head.first | (head.nullable ? tail.first : 0);
   x.min_len = sat_add(head.min_len, tail.min_len);
   x.max_len = sat_add(head.max_len, tail.max_len);
+  x.reach = std::max(head.reach, tail.reach);
   if (head.life == Life::kLive && tail.life == Life::kLive) x.life = Life::kLive;
 }
 
@@ -117,6 +118,7 @@ void ExprPool::describe_members(Expr& x, std::span<const ExprId> members) const 
     const Expr& e = exprs_[m];
     x.nullable = all ? x.nullable && e.nullable : x.nullable || e.nullable;
     x.boolean = x.boolean || e.boolean;
+    if (!all) x.reach = std::max(x.reach, e.reach);
     if (!all && e.life == Life::kLive) x.life = Life::kLive;
     x.first = all ? x.first & e.first : x.first | e.first;
     x.min_len = all ? std::max(x.min_len, e.min_len) : std::min(x.min_len, e.min_len);
@@ -131,6 +133,8 @@ void ExprPool::describe_repeat(Expr& x) const {
   x.first = body.first;
   x.min_len = sat_mul(x.lo, body.min_len);
   x.max_len = sat_mul(x.hi, body.max_len);
+  const int64_t rounds = x.hi == kInfinite ? x.lo : x.hi;
+  x.reach = std::max(body.reach, rounds > 1 ? sat_mul(rounds, std::max<int64_t>(body.min_len, 1)) : 0);
   x.life = body.life;
 }
 
@@ -273,6 +277,46 @@ ExprId ExprPool::complement(ExprId e) {
   const ExprId id = intern(x, {});
   if (exprs_[e].max_len != kInfinite) exprs_[id].life = Life::kLive;
   return id;
+}
+
+// ---- counts ---------------------------------------------------------------------------------------------
+
+ExprId ExprPool::near(ExprId e, int64_t code_points) {
+  if (near_within_ != code_points) {
+    near_.clear();
+    near_within_ = code_points;
+  }
+  return cut_counts(e, code_points, 0);
+}
+
+// A text of n code points goes through at most n / m rounds of a body of m or more, and begins one more: so what is beyond
+// that many rounds, and whether the least number is more than that or still more, makes no difference to it. (A body that
+// may be empty has no least number.) Intersections and complements stay as they are: there, counts that are out of reach
+// decide what can be finished. kDeep is for the stack; what is below stays as it is, too.
+ExprId ExprPool::cut_counts(ExprId e, int64_t code_points, int depth) {
+  constexpr int kDeep = 100;
+  if (exprs_[e].reach <= code_points || depth > kDeep) return e;
+  if (const auto known = near_.find(e); known != near_.end()) return known->second;
+  const Expr x = exprs_[e];
+  const auto cut = [&](ExprId part) { return cut_counts(part, code_points, depth + 1); };
+  ExprId out = e;
+  if (x.op == Op::kRepeat) {
+    const int64_t rounds = code_points / std::max<int64_t>(exprs_[x.a].min_len, 1) + 1;
+    const int64_t lo = std::min(x.lo, rounds);
+    out = repeat(cut(x.a), lo, x.hi == kInfinite ? kInfinite : std::min(x.hi, rounds));
+  } else if (x.op == Op::kOr) {
+    std::vector<ExprId> members(pool_.begin() + x.a, pool_.begin() + x.a + x.b);
+    for (ExprId& m : members) m = cut(m);
+    out = any_of(members);
+  } else if (x.op == Op::kCat) {
+    std::vector<ExprId> heads;
+    ExprId tail = e;
+    for (; exprs_[tail].op == Op::kCat; tail = exprs_[tail].b) heads.push_back(exprs_[tail].a);
+    out = cut(tail);
+    for (size_t i = heads.size(); i-- > 0;) out = cat(cut(heads[i]), out);
+  }
+  near_.emplace(e, out);
+  return out;
 }
 
 // ---- derivatives ----------------------------------------------------------------------------------------

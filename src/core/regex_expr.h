@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct Expr {
   int64_t hi = 0;         // kRepeat: kInfinite = no limit
   int64_t min_len = 0;    // code points; lower bound
   int64_t max_len = 0;    // upper bound, kInfinite = none
+  int64_t reach = 0;      // no count is used up later than after so many code points
   uint32_t a = 0;         // kChars: set | kCat: head | kOr, kAnd: first member in the pool | kNot, kRepeat: body |
                           // kMultiple: form
   uint32_t b = 0;         // kCat: tail | kOr, kAnd: number of members
@@ -76,6 +78,9 @@ class ExprPool {
   ExprId repeat(ExprId e, int64_t lo, int64_t hi);
   // Some member begins with ALL, and can be finished: no text read from here on can make the language empty.
   bool is_total(ExprId e) const;
+  // An expression that agrees with this one on what texts of at most so many code points belong to it, and which can be
+  // made longer so that they do. Counts that such a text cannot use up are cut down.
+  ExprId near(ExprId e, int64_t code_points);
   // What may follow a code point of the class: Brzozowski's derivative.
   ExprId derivative(ExprId e, uint32_t cls);
 
@@ -115,6 +120,7 @@ class ExprPool {
   ExprId finish_intersection(std::vector<ExprId>& members);
   bool has_complement_pair(std::span<const ExprId> sorted) const;
 
+  ExprId cut_counts(ExprId e, int64_t code_points, int depth);
   void derive_step(Pending p, uint32_t cls);
   ExprId derive_multiple(const Expr& x, uint32_t cls);
   ExprId derive_boolean(ExprId e, uint32_t cls);
@@ -139,6 +145,8 @@ class ExprPool {
   std::vector<Pending> pending_;  // scratch of derivative, used as a stack across its recursion
   std::vector<ExprId> terms_;     // likewise
   int64_t factor_work_ = 0;       // left to the union being built
+  std::unordered_map<ExprId, ExprId> near_;  // for near_within_ code points
+  int64_t near_within_ = 0;
 };
 
 // The expression of a reverse Polish program (see RegexDfa::from_program).

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -86,14 +87,20 @@ void test_counted() {
   for (int round = 0; round < 100; ++round) {
     const auto size = static_cast<size_t>(1 + roll(rng, 3000));
     std::vector<CountedTokens::Entry> entries;
-    for (int64_t n = roll(rng, 300); n > 0; --n)
-      entries.push_back({static_cast<uint32_t>(roll(rng, 9) * roll(rng, 3)), static_cast<TokenId>(roll(rng, static_cast<int64_t>(size)))});
+    std::vector<TokenId> ids(size);
+    std::iota(ids.begin(), ids.end(), 0u);
+    std::shuffle(ids.begin(), ids.end(), rng);
+    ids.resize(std::min(size, static_cast<size_t>(roll(rng, 300))));
+    for (const TokenId t : ids) entries.push_back({static_cast<uint32_t>(roll(rng, 9) * roll(rng, 3)), t});
     const CountedTokens tokens(entries, size);
     uint32_t most = 0;
     for (const auto& e : entries) most = std::max(most, e.chars);
     CHECK(tokens.max_chars() == most, "max_chars");
+    std::vector<uint32_t> bounds(20);  // in any order: sets are made of others that are known
+    std::iota(bounds.begin(), bounds.end(), 0u);
+    std::shuffle(bounds.begin(), bounds.end(), rng);
     for (uint32_t lo = 0; lo < 20; ++lo)
-      for (uint32_t hi = 0; hi < 20; ++hi) {
+      for (const uint32_t hi : bounds) {
         std::multiset<TokenId> expected, found;
         for (const auto& e : entries)
           if (lo <= e.chars && e.chars <= hi) expected.insert(e.token);

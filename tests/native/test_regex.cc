@@ -303,6 +303,19 @@ void check_live_sets(RegexDfa& dfa, DfaState s) {
   CHECK(!dfa.any_live_in(s, 0xd800, 0xdfff) && dfa.next(s, 0xd900) == 0 && dfa.next(s, 0x110000) == 0, "surrogates");
 }
 
+// Within so many code points both states say the same, of what is taken and of what can go on.
+void check_near(RegexDfa& dfa, DfaState s, const Tree& tree) {
+  for (uint32_t most = 0; most <= 3; ++most) {
+    const DfaState near = dfa.near(s, most);
+    CHECK(dfa.near(near, most) == near, "%s: near a near state", show(tree).c_str());
+    for_all_texts(most, [&](const Text& text) {
+      const DfaState one = run(dfa, s, text), other = run(dfa, near, text);
+      CHECK((one == 0) == (other == 0), "%s: near %u within %u, dead after %zu", show(tree).c_str(), s, most, text.size());
+      CHECK(dfa.accepting(one) == dfa.accepting(other), "%s: near %u within %u, after %zu", show(tree).c_str(), s, most, text.size());
+    });
+  }
+}
+
 void check_random(Rng& rng, int number) {
   const bool boolean = number % 2 == 1;
   const Tree tree = random_tree(rng, 2 + static_cast<int>(roll(rng, 12)), boolean);
@@ -333,6 +346,7 @@ void check_random(Rng& rng, int number) {
     if (dfa->is_universal(s)) CHECK(dfa->accepting(s) && dfa->next(s, U'~') == s, "universal");
     check_widest(*dfa, s);
     check_live_sets(*dfa, s);
+    check_near(*dfa, s, tree);
   }
   const bool some = dfa->start() != 0;
   CHECK(dfa->is_empty_within(100000) == (some ? 0 : 1), "is_empty");
@@ -462,6 +476,26 @@ void test_counters() {
   measure("((a|b){1,9}c?){3,60}", rep(cat({rep(alt({lit("a"), lit("b")}), 1, 9), rep(lit("c"), 0, 1)}), 3, 60), repeated("abcaa", 40));
 }
 
+// Far from its ends, a count is one state as far as short texts can tell.
+void test_near() {
+  const auto alike = [](const Program& p, const std::string& one, const std::string& other, uint32_t most, bool expected) {
+    const auto dfa = compile(p);
+    const DfaState a = run(*dfa, one), b = run(*dfa, other);
+    CHECK(a != b && (dfa->near(a, most) == dfa->near(b, most)) == expected, "after %zu and %zu, within %u", one.size(), other.size(), most);
+  };
+  const Program az = chars({{'a', 'z'}});
+  const auto as = [](size_t n) { return std::string(n, 'a'); };
+  alike(rep(az, 1, 500), as(100), as(300), 128, true);
+  alike(rep(az, 1, 500), as(370), as(371), 128, true);
+  alike(rep(az, 1, 500), as(371), as(372), 128, false);
+  alike(rep(az, 500, 500), as(100), as(371), 128, true);
+  alike(rep(az, 500, -1), as(10), as(20), 128, true);
+  alike(rep(az, 0, 20), as(1), as(2), 128, false);
+  const Program words = cat({rep(cat({rep(az, 1, -1), lit(" ")}), 0, 199), rep(az, 1, -1)});
+  alike(words, "a a ", "a a a a ", 20, true);
+  alike(both({rep(az, 1, 500), negate(cat({rep(any(), 0, -1), lit("b")}))}), as(100), as(300), 128, false);
+}
+
 void test_ambiguous() {
   std::string text;
   Rng rng(7);
@@ -588,6 +622,7 @@ int main(int argc, char** argv) {
   test_random();
   test_many_classes();
   test_counters();
+  test_near();
   test_ambiguous();
   test_size();
   test_nesting();

@@ -229,6 +229,7 @@ bool RegexMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
   }
   const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, d));
   w.add(base.stay);
+  for (const TokenSet* set : base.shared) w.add(*set);
   if (item.rest != kEndOfText) w.pop_exits(base.exits(w.trie()), {}, item.rest);
   return true;
 }
