@@ -42,6 +42,26 @@ std::unique_ptr<TokenSet> CountedTokens::make_up_to(uint32_t chars) const {
   return std::make_unique<TokenSet>(std::move(words));
 }
 
+CountedTokens::CountedTokens(image::Reader& in, size_t vocab_size) : vocab_size_(vocab_size) {
+  const auto tokens = in.take<TokenId>();
+  const auto counts = in.take<uint32_t>(), begin = in.take<uint32_t>();
+  const bool sound = begin.size() == counts.size() + 1 && begin.back() == tokens.size() && std::is_sorted(begin.begin(), begin.end()) &&
+                     std::is_sorted(counts.begin(), counts.end()) &&
+                     std::all_of(tokens.begin(), tokens.end(), [&](TokenId t) { return t < vocab_size; });
+  if (!in.good() || !sound) return in.reject();
+  tokens_.assign(tokens.begin(), tokens.end());
+  counts_.assign(counts.begin(), counts.end());
+  begin_.assign(begin.begin(), begin.end());
+  max_chars_ = counts_.empty() ? 0 : counts_.back();
+  all_ = TokenSet(tokens_, vocab_size);
+}
+
+void CountedTokens::save(image::Writer& out) const {
+  out.put(std::span(tokens_));
+  out.put(std::span(counts_));
+  out.put(std::span(begin_));
+}
+
 std::span<const TokenId> CountedTokens::between(uint32_t lo, uint32_t hi) const {
   if (lo > hi) return {};
   const auto i = static_cast<size_t>(std::lower_bound(counts_.begin(), counts_.end(), lo) - counts_.begin());
@@ -96,13 +116,36 @@ void BaseStore::drop() {
   runs_.clear();
 }
 
-// The string bodies that nearly every schema asks for first, and asks a mask for: they take milliseconds.
 void BaseStore::prepare() {
   marks_.build(*trie_, vocab_size_);
+  keep_bodies();
+}
+
+// What nearly every schema asks for first, and asks a mask for: it takes milliseconds.
+void BaseStore::keep_bodies() {
   constexpr size_t kLarge = 20000;
   if (trie_->size() < kLarge) return;
   for (const bool any_escapes : {false, true}) string(TokenTrie::kRoot, 0, any_escapes);
   run(TokenTrie::kRoot, {~uint64_t{0}, ~uint64_t{0}, true});
+}
+
+void BaseStore::save(image::Writer& out) {
+  marks_.save(out);
+  for (const bool any_escapes : {false, true}) string(TokenTrie::kRoot, 0, any_escapes).save(out);
+}
+
+bool BaseStore::load(image::Reader& in) {
+  if (!marks_.load(in, *trie_, vocab_size_)) return false;
+  for (const bool any_escapes : {false, true}) {
+    auto body = StringBase::load(in, *trie_, vocab_size_);
+    if (!body) {
+      strings_.clear();
+      return false;
+    }
+    strings_[{TokenTrie::kRoot, 0, any_escapes}] = std::move(body);
+  }
+  keep_bodies();
+  return true;
 }
 
 SpaceBase& BaseStore::space(int policy, uint32_t state) {
@@ -143,13 +186,38 @@ std::unique_ptr<StringBase> BaseStore::make_string(TrieNode node, Sub sub, bool 
       if (trie_->child_count(c)) stack.push_back({c, after, chars});
     }
   }
-  std::vector<TokenId> all;
-  for (const auto* entries : {&stay, &close, &cut})
-    for (const auto& entry : *entries) all.push_back(entry.token);
-  return std::unique_ptr<StringBase>(
-      new StringBase{{stay, vocab_size_}, {close, vocab_size_}, {cut, vocab_size_},
-                     std::move(cuts), TokenSet(std::move(all), vocab_size_), std::move(quotes),
-                     {*trie_, std::move(exits)}});
+  auto made = std::unique_ptr<StringBase>(new StringBase{{stay, vocab_size_}, {close, vocab_size_}, {cut, vocab_size_},
+                                                         std::move(cuts), {}, std::move(quotes), {*trie_, std::move(exits)}});
+  made->unite(vocab_size_);
+  return made;
+}
+
+void StringBase::unite(size_t vocab_size) {
+  std::vector<TokenId> tokens;
+  for (const CountedTokens* part : {&stay, &close, &cut}) {
+    const auto some = part->between(0, part->max_chars());
+    tokens.insert(tokens.end(), some.begin(), some.end());
+  }
+  all = TokenSet(std::move(tokens), vocab_size);
+}
+
+void StringBase::save(image::Writer& out) const {
+  for (const CountedTokens* part : {&stay, &close, &cut}) part->save(out);
+  out.put(std::span(cuts));
+  out.put(std::span(quotes));
+  out.put(std::span(exits.members()));
+}
+
+std::unique_ptr<StringBase> StringBase::load(image::Reader& in, const TokenTrie& trie, size_t vocab_size) {
+  auto made = std::unique_ptr<StringBase>(new StringBase{{in, vocab_size}, {in, vocab_size}, {in, vocab_size}, in.copy<Cut>(), {},
+                                                         in.copy<TrieNode>(), {trie, in.copy<ExitTrie::Member>()}});
+  const auto all = [](const auto& items, auto test) { return std::all_of(items.begin(), items.end(), test); };
+  const bool sound = all(made->cuts, [&](const Cut& c) { return c.token < vocab_size; }) &&
+                     all(made->quotes, [&](TrieNode n) { return 0 < n && n < trie.size(); }) &&
+                     all(made->exits.members(), [&](const ExitTrie::Member& m) { return m.node < trie.size(); });
+  if (!in.good() || !sound) return nullptr;
+  made->unite(vocab_size);
+  return made;
 }
 
 std::unique_ptr<SpaceBase> BaseStore::make_space(int policy, uint32_t state) const {

@@ -29,6 +29,9 @@ class CountedTokens {
     TokenId token;
   };
   CountedTokens(const std::vector<Entry>& entries, size_t vocab_size);
+  // Out of an image; empty where it holds none.
+  CountedTokens(image::Reader& in, size_t vocab_size);
+  void save(image::Writer& out) const;
   const TokenSet& all() const { return all_; }
   const TokenSet& up_to(uint32_t chars) const;  // at most so many characters; made once a bound
   std::span<const TokenId> between(uint32_t lo, uint32_t hi) const;
@@ -62,6 +65,9 @@ struct StringBase {
   TokenSet all;               // of all of them
   std::vector<TrieNode> quotes;  // where the closing quote is read
   ExitTrie exits;             // behind the closing quote
+  void unite(size_t vocab_size);  // fills `all`
+  void save(image::Writer& out) const;
+  static std::unique_ptr<StringBase> load(image::Reader& in, const TokenTrie& trie, size_t vocab_size);
 };
 
 // White space between JSON tokens, from the root, in some state of the policy's automaton.
@@ -126,8 +132,10 @@ class BaseStore final : BaseCache::Part {
   ~BaseStore() { cache_->leave(this); }
   const TokenTrie& trie() const { return *trie_; }
   size_t vocab_size() const { return vocab_size_; }
-  // Once the trie is there.
+  // Once the trie is there: works out what nearly every constraint asks for, or takes it from an image. False: it is none.
   void prepare();
+  bool load(image::Reader& in);
+  void save(image::Writer& out);
   // No token has more characters.
   uint32_t most_chars() const { return marks_.most_chars(); }
   const std::shared_ptr<BaseCache>& cache() const { return cache_; }
@@ -140,6 +148,7 @@ class BaseStore final : BaseCache::Part {
   void drop() override;
   template <class Key, class Base, class Make>
   Base& lookup(std::map<Key, std::unique_ptr<Base>>& bases, const Key& key, Make make);
+  void keep_bodies();
   std::unique_ptr<StringBase> make_string(TrieNode node, Sub sub, bool any_escapes) const;
   std::unique_ptr<SpaceBase> make_space(int policy, uint32_t state) const;
 

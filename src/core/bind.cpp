@@ -9,6 +9,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <list>
+#include <numeric>
+#include <optional>
 #include <set>
 
 #include "apply.h"
@@ -449,29 +451,31 @@ void bind_vocab(nb::module_& m) {
       }, "Counters over all constraints, by name.")
       .def("limit_bases", [](mw::Vocab& v, size_t bytes) { v.bases().cache()->set_limit(bytes); }, "bytes"_a,
            "Bytes that bases of character classes and patterns may take before they are dropped.")
-      .def("__init__", [](mw::Vocab* self, nb::bytes blob, nb::handle offsets, nb::handle kinds, std::vector<int64_t> eos) {
-        const Buffer at(offsets, 4, false), kind(kinds, 1, false);
-        const auto o = at.as<const uint32_t>();
+      .def("__init__", [](mw::Vocab* self, nb::bytes blob, nb::handle lengths, nb::handle kinds, std::vector<int64_t> eos, nb::handle image, const std::string& key) {
+        const Buffer length(lengths, 4, false), kind(kinds, 1, false);
+        const auto l = length.as<const uint32_t>();
         const auto k = kind.as<const uint8_t>();
-        if (o.size() != k.size() + 1 || o.back() > blob.size()) throw nb::value_error("offsets, kinds and blob disagree");
-        std::vector<std::string> tokens;
-        tokens.reserve(k.size());
-        for (size_t i = 0; i < k.size(); ++i) {
-          if (o[i] > o[i + 1]) throw nb::value_error("offsets decrease");
-          tokens.emplace_back(blob.c_str() + o[i], o[i + 1] - o[i]);
-        }
+        if (l.size() != k.size() || std::accumulate(l.begin(), l.end(), uint64_t{0}) != blob.size())
+          throw nb::value_error("lengths, kinds and blob disagree");
+        std::optional<Buffer> kept;
+        if (!image.is_none()) kept.emplace(image, 1, false);
+        const auto bytes = kept ? kept->as<const char>() : std::span<const char>();
         std::vector<mw::TokenId> ids;
         for (int64_t t : eos) {
           if (t < 0 || static_cast<size_t>(t) >= k.size()) throw nb::value_error("an EOS id is out of range");
           ids.push_back(static_cast<mw::TokenId>(t));
         }
         std::vector<uint8_t> kinds_copy(k.begin(), k.end());
+        std::string text(blob.c_str(), blob.size());
         const mw::Gate::Pass pass;
         nb::gil_scoped_release release;
-        new (self) mw::Vocab(std::move(tokens), std::move(kinds_copy), std::move(ids));
-        self->bases().string(mw::TokenTrie::kRoot, 0, false);  // nearly every schema meets these two
-        self->bases().string(mw::TokenTrie::kRoot, 0, true);
-      })
+        new (self) mw::Vocab(std::move(text), l, std::move(kinds_copy), std::move(ids), bytes, key);
+      }, "blob"_a, "lengths"_a, "kinds"_a, "eos_ids"_a, "image"_a = nb::none(), "key"_a = "", nb::keep_alive<1, 6>())
+      .def("to_image", [](mw::Vocab& v, const std::string& key) {
+        const std::string image = v.to_image(key);
+        return nb::bytes(image.data(), image.size());
+      }, "key"_a)
+      .def_prop_ro("is_from_image", &mw::Vocab::is_from_image)
       .def_prop_ro("size", &mw::Vocab::size)
       .def_prop_ro("is_byte_complete", &mw::Vocab::is_byte_complete)
       .def_prop_ro("lacking", [](const mw::Vocab& v) { return std::vector(v.lacking()); });

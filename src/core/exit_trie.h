@@ -50,6 +50,7 @@ class ExitTrie {
   ExitTrie& operator=(const ExitTrie&) = delete;
 
   bool empty() const { return root_.members.empty(); }
+  const std::vector<Member>& members() const { return root_.members; }
   Node& root() { return expand(root_); }
   Node* child(const Node& node, uint8_t b);  // expanded; nullptr where there is none
   Node& expand(Node& node);

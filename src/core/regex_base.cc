@@ -211,9 +211,14 @@ class RegexBaseBuilder {
     }
   }
 
-  // The chain ended before the longest run of S: the nodes at its end go on by single characters.
+  // The chain ended before the longest run of S: the nodes at its end go on by single characters, where some of S may still
+  // come. (Where a length is used up, none may: then the many nodes need not be looked at.)
   void go_on_from(const ClassBase& base, const RunSet& set, const Trail& states) {
     const uint32_t last = states.last();
+    uint64_t live[2];
+    dfa_.live_ascii(states.at[last], live);
+    const bool others = set.begins(0x80) && dfa_.any_live_in(states.at[last], 0x80, kLastCodePoint);
+    if (((live[0] & set.set.lo) | (live[1] & set.set.hi)) == 0 && !others) return;
     if (last >= base.deepest()) return;
     base.each_end([&](TrieNode n, uint32_t k) {
       if (k != last) return;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bitset.h"
+#include "image.h"
 
 namespace mw {
 
@@ -23,6 +24,9 @@ class TokenTrie {
 
   // strings[i] has id ids[i]; equal strings share a node. Empty strings are left out.
   void build(std::span<const std::string_view> strings, std::span<const TokenId> ids);
+  // Into an image, and out of one that stays where it is; false where it holds no trie over so many ids.
+  void save(image::Writer& out) const;
+  bool load(image::Reader& in, size_t n_ids);
 
   size_t size() const { return nodes_.size(); }
   TrieNode first_child(TrieNode n) const { return nodes_[n].first; }
@@ -64,19 +68,16 @@ class TokenTrie {
   struct Range {
     uint32_t begin, count;
   };
-  struct Job {
-    TrieNode node;
-    uint32_t lo, hi, depth;
-  };
-  void set_tokens(TrieNode n, std::span<const TokenId> ids);
-  void add_children(const Job& job, std::span<const std::string_view> sorted, std::vector<Job>& jobs);
+  class Builder;
+  bool is_sound(size_t n_ids) const;
+  void index_root();
 
-  std::vector<Node> nodes_;
-  std::vector<uint8_t> bytes_;
-  std::vector<TrieNode> ends_;
-  std::vector<TrieNode> parents_;
-  std::vector<Range> lists_;
-  std::vector<TokenId> duplicates_;
+  FlatArray<Node> nodes_;
+  FlatArray<uint8_t> bytes_;
+  FlatArray<TrieNode> ends_;
+  FlatArray<TrieNode> parents_;
+  FlatArray<Range> lists_;
+  FlatArray<TokenId> duplicates_;
   TrieNode root_[256];
 };
 

@@ -9,25 +9,55 @@ namespace {
 
 std::atomic<uint64_t> next_serial{1};
 
+std::string joined(const std::vector<std::string>& tokens) {
+  std::string all;
+  for (const std::string& t : tokens) all += t;
+  return all;
+}
+
+std::vector<uint32_t> lengths_of(const std::vector<std::string>& tokens) {
+  std::vector<uint32_t> all;
+  for (const std::string& t : tokens) all.push_back(static_cast<uint32_t>(t.size()));
+  return all;
+}
+
 bool occurs_in_utf8(unsigned b) { return b < 0xc0 || (b >= 0xc2 && b <= 0xf4); }
 
 }  // namespace
 
-Vocab::Vocab(std::vector<std::string> tokens, std::vector<uint8_t> kinds, std::vector<TokenId> eos)
-    : tokens_(std::move(tokens)), kinds_(std::move(kinds)), eos_(std::move(eos)), serial_(next_serial++),
-      bases_(trie_, tokens_.size()) {
+Vocab::Vocab(const std::vector<std::string>& tokens, std::vector<uint8_t> kinds, std::vector<TokenId> eos)
+    : Vocab(joined(tokens), lengths_of(tokens), std::move(kinds), std::move(eos), {}, {}) {}
+
+Vocab::Vocab(std::string blob, std::span<const uint32_t> lengths, std::vector<uint8_t> kinds, std::vector<TokenId> eos,
+             std::span<const char> image, std::string_view key)
+    : blob_(std::move(blob)), kinds_(std::move(kinds)), eos_(std::move(eos)), serial_(next_serial++), bases_(trie_, kinds_.size()) {
+  offsets_.resize(lengths.size() + 1, 0);
+  std::inclusive_scan(lengths.begin(), lengths.end(), offsets_.begin() + 1);
   std::sort(eos_.begin(), eos_.end());
   for (TokenId t : eos_) kinds_[t] = 1;
+  image::Reader in(image, key);
+  from_image_ = trie_.load(in, size()) && bases_.load(in);
+  if (!from_image_) build();
+  look_at_bytes();
+}
+
+void Vocab::build() {
   std::vector<std::string_view> views;
   std::vector<TokenId> ids;
-  for (TokenId t = 0; t < tokens_.size(); ++t)
+  for (TokenId t = 0; t < size(); ++t)
     if (is_text(t)) {
-      views.push_back(tokens_[t]);
+      views.push_back(bytes(t));
       ids.push_back(t);
     }
   trie_.build(views, ids);
-  look_at_bytes();
   bases_.prepare();
+}
+
+std::string Vocab::to_image(std::string_view key) {
+  image::Writer out(key);
+  trie_.save(out);
+  bases_.save(out);
+  return out.finish();
 }
 
 void Vocab::look_at_bytes() {

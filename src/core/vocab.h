@@ -19,15 +19,22 @@ inline uint32_t add_cost(uint32_t a, uint32_t b) { return a + b >= kNoCost ? kNo
 class Vocab {
  public:
   // kinds[i]: 0 text, otherwise never matches text.
-  Vocab(std::vector<std::string> tokens, std::vector<uint8_t> kinds, std::vector<TokenId> eos);
+  Vocab(const std::vector<std::string>& tokens, std::vector<uint8_t> kinds, std::vector<TokenId> eos);
+  // All tokens in one text, and how long each is. `image` is what to_image made of the same vocabulary, with the same key, or
+  // anything else, which is then not used; it must outlive this object.
+  Vocab(std::string blob, std::span<const uint32_t> lengths, std::vector<uint8_t> kinds, std::vector<TokenId> eos,
+        std::span<const char> image, std::string_view key);
   Vocab(const Vocab&) = delete;
   Vocab& operator=(const Vocab&) = delete;
 
-  size_t size() const { return tokens_.size(); }
+  std::string to_image(std::string_view key);
+  bool is_from_image() const { return from_image_; }
+
+  size_t size() const { return kinds_.size(); }
   const TokenTrie& trie() const { return trie_; }
   BaseStore& bases() { return bases_; }
-  bool is_text(TokenId t) const { return t < kinds_.size() && kinds_[t] == 0 && !tokens_[t].empty(); }
-  const std::string& bytes(TokenId t) const { return tokens_[t]; }
+  bool is_text(TokenId t) const { return t < kinds_.size() && kinds_[t] == 0 && offsets_[t] != offsets_[t + 1]; }
+  std::string_view bytes(TokenId t) const { return std::string_view(blob_).substr(offsets_[t], offsets_[t + 1] - offsets_[t]); }
   const std::vector<TokenId>& eos() const { return eos_; }
   bool is_eos(TokenId t) const;
   // Each byte of well-formed UTF-8 is a token of its own: then whatever bytes can be finished, tokens can.
@@ -48,13 +55,16 @@ class Vocab {
   std::vector<uint32_t> spelling_costs(std::string_view text) const;
 
  private:
-  std::vector<std::string> tokens_;
+  void build();
+
+  std::string blob_;
+  std::vector<uint32_t> offsets_;
   std::vector<uint8_t> kinds_;
   std::vector<TokenId> eos_;
   TokenTrie trie_;
   void look_at_bytes();
 
-  bool byte_complete_ = false, character_closed_ = false, printable_ascii_ = false;
+  bool from_image_ = false, byte_complete_ = false, character_closed_ = false, printable_ascii_ = false;
   std::vector<std::pair<uint32_t, uint32_t>> lacking_;
   bool single_[256] = {};  // bytes that are tokens
   uint64_t serial_;

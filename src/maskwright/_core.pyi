@@ -25,7 +25,14 @@ class Regex:
 class Vocab:
     """A vocabulary's trie and its bases. Kinds: 0 text, 1 never matches text."""
 
-    def __init__(self, blob: bytes, offsets: Any, kinds: Any, eos_ids: Sequence[int]) -> None: ...
+    def __init__(
+        self, blob: bytes, lengths: Any, kinds: Any, eos_ids: Sequence[int], image: Any = None, key: str = ""
+    ) -> None:
+        """Lengths: of each token in the blob. Image: a buffer with what `to_image` gave for the same tokens and key."""
+    def to_image(self, key: str) -> bytes:
+        """What was worked out about the tokens, to be kept; anything else in its place is found out and not used."""
+    @property
+    def is_from_image(self) -> bool: ...
     @property
     def size(self) -> int: ...
     @property

@@ -1,5 +1,6 @@
 // The bases of a vocabulary against brute force: every token by itself, byte by byte.
 #include <algorithm>
+#include <cstring>
 #include <array>
 #include <functional>
 #include <numeric>
@@ -68,7 +69,7 @@ void for_tokens_below(const mw::Vocab& vocab, TrieNode node, const std::function
   vocab.trie().path(node, path);
   const std::string prefix(path.begin(), path.end());
   for (TokenId t = 0; t < vocab.size(); ++t)
-    if (vocab.is_text(t) && vocab.bytes(t).size() > prefix.size() && vocab.bytes(t).starts_with(prefix)) f(t, vocab.bytes(t).substr(prefix.size()));
+    if (vocab.is_text(t) && vocab.bytes(t).size() > prefix.size() && vocab.bytes(t).starts_with(prefix)) f(t, std::string(vocab.bytes(t).substr(prefix.size())));
 }
 
 std::vector<TrieNode> some_nodes(const TokenTrie& trie, Rng& rng, int count) {
@@ -325,6 +326,43 @@ void check_vocab(mw::Vocab& vocab, Rng& rng) {
     }
 }
 
+// ---- images
+
+std::shared_ptr<mw::Vocab> from_image(const support::TokenList& list, std::span<const char> image, std::string_view key) {
+  std::string blob;
+  std::vector<uint32_t> lengths;
+  for (const std::string& t : list.tokens) {
+    blob += t;
+    lengths.push_back(static_cast<uint32_t>(t.size()));
+  }
+  return std::make_shared<mw::Vocab>(blob, lengths, list.kinds, list.eos, image, key);
+}
+
+// What is no image of these tokens is not used, wherever it is damaged; one whose sum was made right again is not read beyond its
+// end, whatever it says.
+void check_damage(const support::TokenList& list, const std::string& image, Rng& rng) {
+  const auto taken = [&](std::span<const char> bytes, std::string_view key) { return from_image(list, bytes, key)->is_from_image(); };
+  CHECK(taken(image, "key") && !taken(image, "kez") && !taken(image, "") && !taken({}, "key"), "keys of an image");
+  for (int round = 0; round < 60; ++round) {
+    std::string other = image;
+    const auto at = static_cast<size_t>(roll(rng, static_cast<int64_t>(image.size())));
+    other[at] = static_cast<char>(other[at] ^ (1 << roll(rng, 8)));
+    CHECK(!taken(other, "key"), "byte %zu of an image changed", at);
+    const uint64_t sum = mw::image::checksum(std::span(other).subspan(16));
+    std::memcpy(other.data() + 8, &sum, sizeof sum);
+    taken(other, "key");
+    CHECK(!taken(std::span(image).first(at), "key"), "an image of %zu bytes", at);
+  }
+}
+
+void check_images(const support::TokenList& list, Rng& rng) {
+  const std::string image = list.build()->to_image("key");
+  const auto mapped = from_image(list, image, "key");
+  CHECK(mapped->is_from_image() && mapped->to_image("key") == image, "image of an image");
+  check_vocab(*mapped, rng);
+  check_damage(list, image, rng);
+}
+
 }  // namespace
 
 int main() {
@@ -333,6 +371,7 @@ int main() {
   test_space_policy();
   using support::Coverage;
   for (const auto coverage : {Coverage::Complete, Coverage::Characters, Coverage::Pieces}) check_vocab(*support::random_tokens(rng, coverage, 700).build(), rng);
+  for (const auto coverage : {Coverage::Complete, Coverage::Holes}) check_images(support::random_tokens(rng, coverage, 300), rng);
   std::puts("bases: ok");
   return 0;
 }

@@ -48,6 +48,7 @@ class Prepared:
         eos_ids: what ends a text; empty where nothing usable is declared.
         source: what was read, or None for a vocabulary from the cache.
         path: where from.
+        is_lasting: it lies in the cache, so that the next process will read the same.
     """
 
     tokens: TokenBytes
@@ -56,6 +57,7 @@ class Prepared:
     eos_ids: list[int]
     source: Source | None
     path: object
+    is_lasting: bool = False
 
     def need_eos(self) -> list[int]:
         """The declared ids.
@@ -87,7 +89,9 @@ def read_prepared(tokenizer: object) -> Prepared:
     if found is None:
         found = _prepare(tokenizer)
         if stamp.newest < time.time_ns() - _SETTLED_NS and stamp == _stamp(path):
-            _store(place, stamp.key, found)
+            found.is_lasting = _store(place, stamp.key, found)
+    else:
+        found.is_lasting = True
     found.path = path
     return found
 
@@ -140,7 +144,8 @@ def _place(path: Path) -> Path | None:
         return None
 
 
-def _store(place: Path, key: bytes, prepared: Prepared) -> None:
+def _store(place: Path, key: bytes, prepared: Prepared) -> bool:
+    """Whether it could be written."""
     tokens = prepared.tokens
     flags = bytearray(prepared.present)
     for i in prepared.special:
@@ -154,8 +159,11 @@ def _store(place: Path, key: bytes, prepared: Prepared) -> None:
         bytes(flags),
         tokens.blob,
     ]
-    with contextlib.suppress(OSError):
+    try:
         write_atomically(place, [*parts, _digest(b"".join(parts))])
+    except OSError:
+        return False
+    return True
 
 
 def _load(place: Path, key: bytes) -> Prepared | None:

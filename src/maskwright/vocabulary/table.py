@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 
 from maskwright._interrupt import interruptible
 from maskwright.errors import VocabularyError
+from maskwright.vocabulary import images
 from maskwright.vocabulary.prepared import read_prepared
 from maskwright.vocabulary.token_bytes import TokenBytes, little_endian
 
@@ -68,7 +69,17 @@ class Vocabulary:
             or no token that matches text.
     """
 
-    __slots__ = ("__weakref__", "_bytes", "_eos_ids", "_fingerprint", "_kinds", "_prepared", "_special_ids", "_tokens")
+    __slots__ = (
+        "__weakref__",
+        "_bytes",
+        "_eos_ids",
+        "_fingerprint",
+        "_is_lasting",
+        "_kinds",
+        "_prepared",
+        "_special_ids",
+        "_tokens",
+    )
 
     _bytes: TokenBytes
     _tokens: tuple[bytes, ...] | None  # made from _bytes on demand
@@ -77,6 +88,7 @@ class Vocabulary:
     _kinds: bytes
     _fingerprint: str | None
     _prepared: _Prepared | None
+    _is_lasting: bool  # others will read the same from disk
 
     def __init__(
         self,
@@ -102,7 +114,9 @@ class Vocabulary:
                 "no token ends a text", location="eos_ids", hint="Pass the ids of the end-of-sequence tokens"
             )
         self._special_ids = frozenset(_check_ids(special_ids, "special_ids", size)).union(self._eos_ids)
-        kinds = bytearray(map(operator.not_, tokens.lengths))
+        kinds = bytearray(size)
+        if 0 in tokens.lengths:
+            kinds = bytearray(map(operator.not_, tokens.lengths))
         for i in self._special_ids:
             kinds[i] = 1
         self._kinds = bytes(kinds)
@@ -110,7 +124,7 @@ class Vocabulary:
             raise VocabularyError(
                 "no token matches text: all are special or empty", hint="List in special_ids only the control tokens"
             )
-        self._fingerprint, self._prepared = None, None
+        self._fingerprint, self._prepared, self._is_lasting = None, None, False
 
     @classmethod
     def _of(
@@ -172,6 +186,7 @@ class Vocabulary:
         for i in found._eos_ids:
             if not prepared.present[i]:
                 raise VocabularyError("the vocabulary has no token with this EOS id", location=f"token {i}")
+        found._is_lasting = prepared.is_lasting
         return found
 
     @property
@@ -244,13 +259,17 @@ class Vocabulary:
     def _prepare(self) -> _Prepared:
         from maskwright import _core
 
-        blob, offsets = self._bytes.blob, self._bytes.offsets
+        blob, lengths = self._bytes.blob, self._bytes.lengths
         kinds, eos_ids = array("B", self._kinds), list(self._eos_ids)
         if self.size < _LARGE:
-            prepared = _Prepared(_core.Vocab(blob, offsets, kinds, eos_ids))
+            core = _core.Vocab(blob, lengths, kinds, eos_ids)
         else:
-            prepared = _Prepared(interruptible(lambda: _core.Vocab(blob, offsets, kinds, eos_ids)))
-        _shared[self.fingerprint] = prepared
+            key = self.fingerprint
+            image = images.load(key)
+            core = interruptible(lambda: _core.Vocab(blob, lengths, kinds, eos_ids, image, key))
+            if self._is_lasting and not core.is_from_image:
+                images.store(key, core.to_image(key))
+        prepared = _shared[self.fingerprint] = _Prepared(core)
         return prepared
 
     def decode(self, ids: Iterable[SupportsIndex]) -> bytes:
