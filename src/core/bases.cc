@@ -48,7 +48,10 @@ CountedTokens::CountedTokens(image::Reader& in, size_t vocab_size) : vocab_size_
   const bool sound = begin.size() == counts.size() + 1 && begin.back() == tokens.size() && std::is_sorted(begin.begin(), begin.end()) &&
                      std::is_sorted(counts.begin(), counts.end()) &&
                      std::all_of(tokens.begin(), tokens.end(), [&](TokenId t) { return t < vocab_size; });
-  if (!in.good() || !sound) return in.reject();
+  if (!in.good() || !sound) {
+    in.reject();
+    return;
+  }
   tokens_.assign(tokens.begin(), tokens.end());
   counts_.assign(counts.begin(), counts.end());
   begin_.assign(begin.begin(), begin.end());

@@ -95,6 +95,9 @@ class RegexBase {
     bool goes_on;
   };
   std::vector<std::shared_ptr<const ClassBase>> held_;  // whose sets are in `shared`
+  std::shared_ptr<const RegexBase> whole_;  // likewise: that of the language without its exceptions,
+  StringBase* body_ = nullptr;              // or the body of a string; the exits are theirs where none is left out
+  bool own_exits_ = false;
   mutable std::vector<ExitTrie::Member> members_;
   mutable std::vector<Run> runs_;
   mutable std::once_flag once_;

@@ -35,6 +35,15 @@ class TokenSet {
     return list_.empty() && std::all_of(words_.begin(), words_.end(), [](uint32_t w) { return w == 0; });
   }
   size_t bytes_used() const { return words_.capacity() * sizeof(uint32_t) + list_.capacity() * sizeof(TokenId); }
+  std::vector<TokenId> without(std::vector<TokenId> tokens) const {
+    std::vector<TokenId> out = list_;
+    for (size_t w = 0; w < words_.size(); ++w)
+      for (uint32_t bits = words_[w]; bits != 0; bits &= bits - 1)
+        out.push_back(static_cast<TokenId>(w * 32) + static_cast<TokenId>(__builtin_ctz(bits)));
+    std::sort(tokens.begin(), tokens.end());
+    std::erase_if(out, [&](TokenId t) { return std::binary_search(tokens.begin(), tokens.end(), t); });
+    return out;
+  }
   bool dense() const { return !words_.empty(); }
   const Words& words() const { return words_; }
   const std::vector<TokenId>& list() const { return list_; }

@@ -47,11 +47,14 @@ class RegexBaseBuilder {
       : store_(store), trie_(store.trie()), dfa_(dfa), json_(transport != Transport::Raw),
         any_escapes_(transport == Transport::JsonAny) {}
 
-  std::unique_ptr<RegexBase> build(TrieNode node, DfaState state) {
-    start_ = node;
+  std::unique_ptr<RegexBase> build(RegexBases& bases, TrieNode node, DfaState state) {
     out_ = std::make_unique<RegexBase>();
     if (json_ && dfa_.is_total(state)) {
       take_total(node, state);
+      return std::move(out_);
+    }
+    if (json_ && dfa_.without_exceptions(state) != state) {
+      take_all_but(bases, node, state);
       return std::move(out_);
     }
     stack_.push_back({node, 0, state});
@@ -97,6 +100,112 @@ class RegexBaseBuilder {
     out_->close = TokenSet(std::move(close_), store_.vocab_size());
   }
 
+  // Finitely many texts are left out: what the whole language has, mended along them.
+  void take_all_but(RegexBases& bases, TrieNode node, DfaState state) {
+    const DfaState whole = dfa_.without_exceptions(state);
+    const TokenSet* close = nullptr;
+    const std::vector<ExitTrie::Member>* exits = nullptr;
+    if (dfa_.is_universal(whole)) {
+      StringBase& body = store_.string(node, 0, any_escapes_);
+      out_->shared = {&body.stay.all(), &body.cut.all()};
+      out_->body_ = &body;
+      close = &body.close.all();
+      exits = &body.exits.members();
+    } else {
+      out_->whole_ = bases.get(store_, node, whole);
+      out_->shared = out_->whole_->shared;
+      out_->shared.push_back(&out_->whole_->stay);
+      close = &out_->whole_->close;
+      exits = &out_->whole_->exits(trie_).members();
+    }
+    Exceptions left_out(*this);
+    left_out.find(node, state, whole);
+    if (!left_out.tokens.empty()) leave_out(left_out.tokens);
+    close_ = close->without(std::move(left_out.closing));
+    out_->close = TokenSet(std::move(close_), store_.vocab_size());
+    out_->members_ = *exits;
+    const size_t before = out_->members_.size();
+    std::erase_if(out_->members_, [&](const ExitTrie::Member& m) { return left_out.holds(m.node); });
+    if (out_->members_.size() == before) return out_->members_.clear();  // the exits are those of the whole
+    out_->body_ = nullptr;
+    out_->own_exits_ = true;
+  }
+
+  // Where a language and the same less some texts differ.
+  class Exceptions {
+   public:
+    explicit Exceptions(RegexBaseBuilder& b) : b_(b), trie_(b.trie_), dfa_(b.dfa_) {}
+    std::vector<TokenId> tokens, closing;  // that are left out: inside, and with the closing quote
+    bool holds(TrieNode n) const {
+      return std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& r) { return r.first <= n && n < r.second; });
+    }
+
+    void find(TrieNode node, DfaState state, DfaState whole) {
+      stack_.push_back({node, 0, state, whole});
+      while (!stack_.empty()) {
+        const Both at = stack_.back();
+        stack_.pop_back();
+        for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c) step(c, at);
+      }
+    }
+
+   private:
+    struct Both {
+      TrieNode node;
+      Sub sub;
+      DfaState state, whole;
+    };
+
+    void step(TrieNode c, const Both& at) {
+      const Decoded d = decode_json(at.sub, trie_.byte(c), b_.any_escapes_);
+      if (d.kind == Decoded::Dead) return;
+      if (d.kind == Decoded::Quote) {
+        if (!dfa_.accepting(at.state)) leave_out(c, closing);
+      } else if (d.kind == Decoded::Partial) {
+        const auto live = [&](uint32_t lo, uint32_t hi) { return dfa_.any_live_in(at.state, lo, hi); };
+        if (!partial_is_live(d.value, b_.any_escapes_, live)) leave_out(c, tokens);
+        else if (trie_.child_count(c)) stack_.push_back({c, d.value, at.state, at.whole});
+      } else {
+        const DfaState state = dfa_.next(at.state, d.value), whole = dfa_.next(at.whole, d.value);
+        if (state == whole) return;
+        if (state == 0) leave_out(c, tokens);
+        else if (trie_.child_count(c)) stack_.push_back({c, 0, state, whole});
+      }
+    }
+
+    // The token that ends here, and all that go on.
+    void leave_out(TrieNode c, std::vector<TokenId>& out) {
+      for (const TokenId t : trie_.tokens(c)) out.push_back(t);
+      ranges_.emplace_back(c, c + 1);
+      if (trie_.child_count(c) == 0) return;
+      ranges_.emplace_back(trie_.first_child(c), trie_.end(c));
+      if (&out == &closing) return;  // what is behind the quote is an exit
+      for (TrieNode n = trie_.first_child(c); n < trie_.end(c); ++n)
+        for (const TokenId t : trie_.tokens(n)) {
+          tokens.push_back(t);
+          closing.push_back(t);
+        }
+    }
+
+    RegexBaseBuilder& b_;
+    const TokenTrie& trie_;
+    RegexDfa& dfa_;
+    std::vector<Both> stack_;
+    std::vector<std::pair<TrieNode, TrieNode>> ranges_;
+  };
+
+  // Takes tokens out of what stays inside; it is then a set of its own.
+  void leave_out(const std::vector<TokenId>& tokens) {
+    words_.assign(words_for(store_.vocab_size()), 0);
+    for (const TokenSet* set : out_->shared) {
+      for (size_t i = 0; i < set->words().size(); ++i) words_[i] |= set->words()[i];
+      for (const TokenId t : set->list()) set_bit(words_.data(), t);
+    }
+    for (const TokenId t : tokens) clear_bit(words_.data(), t);
+    out_->shared.clear();
+    out_->stay = TokenSet(std::move(words_));
+  }
+
   void walk_children(const At& at) {
     for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c)
       step(c, trie_.byte(c), at.sub, at.state);
@@ -137,8 +246,7 @@ class RegexBaseBuilder {
   // Where the state runs over one set S of characters: all of S* at once, then only what leaves it.
   bool take_chain(TrieNode node, DfaState state) {
     if (trie_.descendants(node) < kChainMinDescendants) return false;
-    const Chain& widest = dfa_.widest(state);
-    const RunSet set{json_ ? without_json_syntax(widest.set) : widest.set, widest.others};
+    const RunSet set = lasting(state);
     if (set.size() < kChainMinSet) return false;
     const std::shared_ptr<const ClassBase> run = store_.run(node, set.set, set.others);
     const ClassBase& base = *run;
@@ -149,6 +257,23 @@ class RegexBaseBuilder {
     if (!states.loops) go_on_from(base, set, states);
     if (!json_) accept_run(run, states);
     return true;
+  }
+
+  // The largest set of characters that lead to one state. Where that goes on with some of them otherwise (`\S+@`, where the
+  // first character may be an @), those that do not: else the chain would be one character long, and its end a chain more for
+  // each.
+  RunSet lasting(DfaState state) {
+    const auto plain = [&](const Chain& c) { return json_ ? without_json_syntax(c.set) : c.set; };
+    const Chain& first = dfa_.widest(state);
+    const RunSet set{plain(first), first.others};
+    if (first.next == 0 || first.next == state) return set;
+    const Chain& second = dfa_.widest(first.next);
+    if (second.next == 0 || set.within(second)) return set;
+    static const OtherChars none;
+    const bool same = !first.set.other && !second.set.other && first.others == second.others;
+    const RunSet both{{set.set.lo & second.set.lo, set.set.hi & second.set.hi, first.set.other && second.set.other},
+                      first.set.other ? second.others : second.set.other || same ? first.others : none};
+    return 2 * both.size() >= set.size() ? both : set;
   }
 
   // States after 0, 1, 2, ... characters of S, as long as all of S leads to one live state.
@@ -253,7 +378,6 @@ class RegexBaseBuilder {
   const TokenTrie& trie_;
   RegexDfa& dfa_;
   bool json_, any_escapes_;
-  TrieNode start_ = 0;
   std::unique_ptr<RegexBase> out_;
   std::vector<At> stack_;
   std::vector<TokenId> stay_, close_;
@@ -261,6 +385,8 @@ class RegexBaseBuilder {
 };
 
 ExitTrie& RegexBase::exits(const TokenTrie& trie) const {
+  if (body_ != nullptr) return body_->exits;
+  if (whole_ && !own_exits_) return whole_->exits(trie);
   std::call_once(once_, [&] {
     for (const Run& run : runs_)
       run.base->each_end([&](TrieNode n, uint32_t k) {
@@ -301,7 +427,7 @@ std::shared_ptr<const RegexBase> RegexBases::get(BaseStore& store, TrieNode node
     cache_ = store.cache();
     cache_->join(this);
   });
-  std::shared_ptr<const RegexBase> made = RegexBaseBuilder(store, *dfa_, transport_).build(node, near);
+  std::shared_ptr<const RegexBase> made = RegexBaseBuilder(store, *dfa_, transport_).build(*this, node, near);
   cache_->charge(made->bytes_used());
   made = keep(key_of(near), std::move(made));
   return near == state ? made : keep(key_of(state), std::move(made));

@@ -269,6 +269,13 @@ DfaState RegexDfa::near(DfaState s, uint32_t code_points) {
   return near == e ? s : impl_->state_of(near);
 }
 
+DfaState RegexDfa::without_exceptions(DfaState s) {
+  const std::lock_guard lock(impl_->mutex);
+  const ExprId e = impl_->state(s).expr;
+  const ExprId whole = impl_->pool->without_exceptions(e);
+  return whole == e ? s : impl_->state_of(whole);
+}
+
 bool RegexDfa::any_live_in(DfaState s, uint32_t lo, uint32_t hi) {
   if (s == 0) return false;
   const CharPartition& partition = *impl_->partition;

@@ -64,6 +64,8 @@ class RegexDfa {
   // A state that nothing of at most so many code points tells from this one: the same for counts that are far from their
   // ends.
   DfaState near(DfaState s, uint32_t code_points);
+  // The state of a language that this one's is but for finitely many texts, where its form says so; else the state itself.
+  DfaState without_exceptions(DfaState s);
   // Is there a code point c in [lo, hi] (surrogates never count) with next(s, c) != 0?
   bool any_live_in(DfaState s, uint32_t lo, uint32_t hi);
   // Any live transition at all.

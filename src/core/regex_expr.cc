@@ -319,6 +319,16 @@ ExprId ExprPool::cut_counts(ExprId e, int64_t code_points, int depth) {
   return out;
 }
 
+ExprId ExprPool::without_exceptions(ExprId e) {
+  if (is_exception(e)) return kAllExpr;
+  const Expr x = exprs_[e];
+  if (x.op != Op::kAnd) return e;
+  std::vector<ExprId> rest;
+  for (uint32_t i = 0; i < x.b; ++i)
+    if (!is_exception(pool_[x.a + i])) rest.push_back(pool_[x.a + i]);
+  return rest.size() == x.b ? e : all_of(rest);
+}
+
 // ---- derivatives ----------------------------------------------------------------------------------------
 
 ExprId ExprPool::derivative(ExprId e, uint32_t cls) {

@@ -81,6 +81,8 @@ class ExprPool {
   // An expression that agrees with this one on what texts of at most so many code points belong to it, and which can be
   // made longer so that they do. Counts that such a text cannot use up are cut down.
   ExprId near(ExprId e, int64_t code_points);
+  // The expression without the complements of finite languages that are intersected with it.
+  ExprId without_exceptions(ExprId e);
   // What may follow a code point of the class: Brzozowski's derivative.
   ExprId derivative(ExprId e, uint32_t cls);
 
@@ -120,6 +122,7 @@ class ExprPool {
   ExprId finish_intersection(std::vector<ExprId>& members);
   bool has_complement_pair(std::span<const ExprId> sorted) const;
 
+  bool is_exception(ExprId e) const { return exprs_[e].op == Op::kNot && exprs_[exprs_[e].a].max_len != kInfinite; }
   ExprId cut_counts(ExprId e, int64_t code_points, int depth);
   void derive_step(Pending p, uint32_t cls);
   ExprId derive_multiple(const Expr& x, uint32_t cls);
