@@ -140,7 +140,7 @@ class RegexBaseBuilder {
 
     // False: they differ in too many places.
     bool find(TrieNode node, DfaState state, DfaState whole) {
-      constexpr int kMost = 2000;
+      constexpr int kMost = 6000;
       stack_.push_back({node, 0, state, whole});
       for (int n = 0; !stack_.empty(); ++n) {
         if (n == kMost) return false;

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from maskwright.grammar.fractions import Part, fraction_tail
 from maskwright.grammar.ir import EMPTY, EPSILON, Ir, chars, concat, literal, one_of, optional, repeat, union
@@ -154,6 +155,7 @@ def _same_length(lo: _Bound | None, hi: _Bound | None, tail: _Tail) -> Ir:
     return concat(literal(low[:same]), decided)
 
 
+@lru_cache(maxsize=512)
 def _digits(first: str, last: str, after: int, before: int) -> Ir:
     lo, hi = ord(first) + after, ord(last) + before
     return chars([(lo, hi)]) if lo <= hi else EMPTY
