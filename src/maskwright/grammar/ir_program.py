@@ -43,16 +43,24 @@ def to_program(node: Ir) -> array[int]:
     stack: list[tuple[Ir, int]] = [(node, -1)]  # and where its program begins, once its operands are under way
     while stack:
         top, start = stack.pop()
+        children: tuple[Ir, ...] = ()
         if start < 0:
             place = places.get(id(top))
             if place is not None:
                 out.extend(out[place[0] : place[1]])
                 continue
             start, children = len(out), top.children
-            if children:
-                stack.append((top, start))
-                stack.extend([(child, -1) for child in reversed(children)])
-                continue
+        known = 0
+        for child in children:
+            place = places.get(id(child))
+            if place is None:
+                break
+            out.extend(out[place[0] : place[1]])
+            known += 1
+        if known < len(children):
+            stack.append((top, start))
+            stack.extend([(child, -1) for child in reversed(children[known:])])
+            continue
         _emit(top, out)
         places[id(top)] = start, len(out)
     return out
