@@ -9,6 +9,9 @@ namespace {
 
 constexpr CharSet129 kAscii{~uint64_t{0}, ~uint64_t{0}, false};
 
+// Sets have all of these characters or none, nearly always: so they have no bitsets of their own.
+bool is_control(size_t c) { return c < 0x20 || c == 0x7f; }
+
 }  // namespace
 
 CharSet129 AsciiRuns::without(unsigned first, unsigned last) {
@@ -33,6 +36,11 @@ void AsciiRuns::save(image::Writer& out, const TokenTrie& trie, const TrieMarks&
   std::vector<uint64_t> ended;
   Words tokens;
   for (size_t i = 0; i < kN; ++i) {
+    if (i < 128 && is_control(i)) {
+      ended.resize(ended.size() + (trie.descendants(TokenTrie::kRoot) + 63) / 64, 0);
+      tokens.resize(tokens.size() + words_for(vocab_size), 0);
+      continue;
+    }
     const Group g = i < 128 ? Group{static_cast<uint8_t>(i), static_cast<uint8_t>(i)} : kGroups[i - 128];
     const ClassBase base(trie, marks, vocab_size, TokenTrie::kRoot, without(g.first, g.last), {});
     base.append_to(ended, tokens);
@@ -52,6 +60,8 @@ bool AsciiRuns::load(image::Reader& in, const TokenTrie& trie, size_t vocab_size
 bool AsciiRuns::suits(const CharSet129& set, const OtherChars& others) const {
   constexpr int kMany = 24;  // the runs of a few characters are soon followed
   if (ended_.empty() || set.other || !others.empty()) return false;
+  const uint64_t controls = set.lo & 0xffffffffu;
+  if (controls != 0 && controls != 0xffffffffu) return false;
   return __builtin_popcountll(set.lo) + __builtin_popcountll(set.hi) >= kMany;
 }
 
