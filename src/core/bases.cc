@@ -106,7 +106,9 @@ std::shared_ptr<const ClassBase> BaseStore::run(TrieNode node, const CharSet129&
   const CharSet129 every{~uint64_t{0}, ~uint64_t{0}, true};
   const bool narrows = set.lo != every.lo || set.hi != every.hi || !set.other;
   const std::shared_ptr<const ClassBase> made =
-      narrows && trie_->descendants(node) >= kManyBelow && ClassBase::is_wide(set, others)
+      node == TokenTrie::kRoot && ascii_runs_.suits(set, others)
+          ? std::make_shared<const ClassBase>(*trie_, marks_, vocab_size_, ascii_runs_, set)
+      : narrows && trie_->descendants(node) >= kManyBelow && ClassBase::is_wide(set, others)
           ? std::make_shared<const ClassBase>(*run(node, every), set, others)
           : std::make_shared<const ClassBase>(*trie_, marks_, vocab_size_, node, set, others);
   cache_->charge(made->bytes_used());
@@ -135,6 +137,7 @@ void BaseStore::keep_bodies() {
 void BaseStore::save(image::Writer& out) {
   marks_.save(out);
   for (const bool any_escapes : {false, true}) string(TokenTrie::kRoot, 0, any_escapes).save(out);
+  AsciiRuns::save(out, *trie_, marks_, vocab_size_);
 }
 
 bool BaseStore::load(image::Reader& in) {
@@ -146,6 +149,11 @@ bool BaseStore::load(image::Reader& in) {
       return false;
     }
     strings_[{TokenTrie::kRoot, 0, any_escapes}] = std::move(body);
+  }
+  if (!ascii_runs_.load(in, *trie_, vocab_size_)) {
+    strings_.clear();
+    ascii_runs_ = {};
+    return false;
   }
   keep_bodies();
   return true;

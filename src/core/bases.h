@@ -150,6 +150,7 @@ class BaseStore final : BaseCache::Part {
   void save(image::Writer& out);
   // No token has more characters.
   uint32_t most_chars() const { return marks_.most_chars(); }
+  const TrieMarks& marks() const { return marks_; }
   const std::shared_ptr<BaseCache>& cache() const { return cache_; }
 
   StringBase& string(TrieNode node, Sub sub, bool any_escapes);
@@ -167,6 +168,7 @@ class BaseStore final : BaseCache::Part {
   const TokenTrie* trie_;
   size_t vocab_size_;
   TrieMarks marks_;
+  AsciiRuns ascii_runs_;
   std::shared_ptr<BaseCache> cache_ = std::make_shared<BaseCache>();
   std::shared_mutex mutex_;
   std::map<std::tuple<TrieNode, Sub, bool>, std::unique_ptr<StringBase>> strings_;

@@ -79,6 +79,24 @@ ClassBase::ClassBase(const ClassBase& whole, const CharSet129& set, const OtherC
   stay_ = TokenSet(std::move(tokens));
 }
 
+ClassBase::ClassBase(const TokenTrie& trie, const TrieMarks& marks, size_t vocab_size, const AsciiRuns& runs, const CharSet129& set)
+    : trie_(&trie), marks_(&marks), vocab_size_(vocab_size), node_(TokenTrie::kRoot), first_(trie.first_child(TokenTrie::kRoot)),
+      found_(vocab_size) {
+  Words tokens;
+  runs.find(set, ended_, tokens);
+  n_ended_ = count_bits(ended_);
+  stay_ = TokenSet(std::move(tokens));
+}
+
+void ClassBase::append_to(std::vector<uint64_t>& ended, Words& tokens) const {
+  ended.insert(ended.end(), ended_.begin(), ended_.end());
+  const size_t from = tokens.size();
+  tokens.resize(from + words_for(vocab_size_), 0);
+  if (stay_.dense()) std::copy(stay_.words().begin(), stay_.words().end(), tokens.begin() + static_cast<std::ptrdiff_t>(from));
+  else
+    for (const TokenId t : stay_.list()) set_bit(tokens.data() + from, t);
+}
+
 // What lies behind a character that is not in the set goes, whole branches at a time: parents come before their
 // children, so that nothing is visited below what is gone.
 void ClassBase::cut_down(const CharSet129& set, const OtherChars& others) {

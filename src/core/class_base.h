@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "ascii_runs.h"
 #include "bitset.h"
 #include "char_decoder.h"
 #include "regex_dfa.h"
@@ -35,6 +36,8 @@ class ClassBase {
             const OtherChars& others);
   // The same from the base of all characters: much quicker for a set that leaves out little.
   ClassBase(const ClassBase& whole, const CharSet129& set, const OtherChars& others);
+  // From the root, a set of many ASCII characters and no others.
+  ClassBase(const TokenTrie& trie, const TrieMarks& marks, size_t vocab_size, const AsciiRuns& runs, const CharSet129& set);
   // Whether that pays.
   static bool is_wide(const CharSet129& set, const OtherChars& others);
 
@@ -49,6 +52,9 @@ class ClassBase {
   }
   const std::vector<Cut>& cuts() const { return cuts_; }
   const std::vector<Other>& others() const { return others_; }
+
+  // The bits of `ended`, and the tokens, behind those of others.
+  void append_to(std::vector<uint64_t>& ended, Words& tokens) const;
 
   // Calls f(child, byte, characters before) where a run is left by one of these bytes; none of them begins a
   // character of S.

@@ -42,7 +42,7 @@ class FlatArray {
 
 namespace image {
 
-inline constexpr uint64_t kMagic = 0x3130454c54574d2f;  // raised whenever the layout of any image changes
+inline constexpr uint64_t kMagic = 0x3230454c54574d2f;  // raised whenever the layout of any image changes
 inline constexpr size_t kAlign = 8;
 
 inline uint64_t checksum(std::span<const char> bytes) {

@@ -29,11 +29,17 @@ void MaskRecord::write(std::span<uint32_t> row) const {
   };
   bool blank = true;
   const auto add_sets = [&](const MaskPart& p) {
-    for (const Words* words : p.dense) {
-      if (blank) std::memcpy(row.data(), words->data(), words->size() * sizeof(uint32_t));
-      else unite(*words);
-      blank = false;
+    size_t i = 0;
+    if (blank && p.dense.size() > 1) {  // two in one pass
+      const uint32_t *one = p.dense[0]->data(), *other = p.dense[1]->data();
+      for (size_t w = 0, n = p.dense[0]->size(); w < n; ++w) row[w] = one[w] | other[w];
+      i = 2;
+    } else if (blank && p.dense.size() == 1) {
+      std::memcpy(row.data(), p.dense[0]->data(), p.dense[0]->size() * sizeof(uint32_t));
+      i = 1;
     }
+    blank = blank && i == 0;
+    for (; i < p.dense.size(); ++i) unite(*p.dense[i]);
     if (blank) std::fill(row.begin(), row.end(), 0u);
     blank = false;
     for (TokenId t : p.add) set_bit(row.data(), t);

@@ -11,7 +11,7 @@
 namespace mw {
 namespace {
 
-constexpr uint32_t kChainMinDescendants = 200;  // below this a plain walk is cheaper than a lookup
+constexpr uint32_t kChainMinDescendants = 1000;  // below this a plain walk is cheaper than a lookup
 constexpr int kChainMinSet = 6;
 
 // The characters of a chain: ASCII, and all or some of those beyond.
@@ -53,10 +53,7 @@ class RegexBaseBuilder {
       take_total(node, state);
       return std::move(out_);
     }
-    if (json_ && dfa_.without_exceptions(state) != state) {
-      take_all_but(bases, node, state);
-      return std::move(out_);
-    }
+    if (json_ && take_all_but(bases, node, state)) return std::move(out_);
     stack_.push_back({node, 0, state});
     while (!stack_.empty()) {
       const At at = stack_.back();
@@ -103,9 +100,11 @@ class RegexBaseBuilder {
     out_->close = TokenSet(std::move(close_), store_.vocab_size());
   }
 
-  // Finitely many texts are left out: what the whole language has, mended along them.
-  void take_all_but(RegexBases& bases, TrieNode node, DfaState state) {
+  // Few texts are left out, or long ones only: what the whole language has, mended along them.
+  bool take_all_but(RegexBases& bases, TrieNode node, DfaState state) {
     const DfaState whole = dfa_.without_exceptions(state);
+    Exceptions left_out(*this);
+    if (whole == state || !left_out.find(node, state, whole)) return false;
     const TokenSet* close = nullptr;
     const std::vector<ExitTrie::Member>* exits = nullptr;
     if (dfa_.is_universal(whole)) {
@@ -121,17 +120,16 @@ class RegexBaseBuilder {
       close = &out_->whole_->close;
       exits = &out_->whole_->exits(trie_).members();
     }
-    Exceptions left_out(*this);
-    left_out.find(node, state, whole);
     if (!left_out.tokens.empty()) leave_out(left_out.tokens);
     close_ = close->without(std::move(left_out.closing));
     out_->close = TokenSet(std::move(close_), store_.vocab_size());
     out_->members_ = *exits;
     const size_t before = out_->members_.size();
     std::erase_if(out_->members_, [&](const ExitTrie::Member& m) { return left_out.holds(m.node); });
-    if (out_->members_.size() == before) return out_->members_.clear();  // the exits are those of the whole
-    out_->body_ = nullptr;
-    out_->own_exits_ = true;
+    out_->own_exits_ = out_->members_.size() != before;
+    if (out_->own_exits_) out_->body_ = nullptr;
+    else out_->members_.clear();  // the exits are those of the whole
+    return true;
   }
 
   // Where a language and the same less some texts differ.
@@ -143,13 +141,17 @@ class RegexBaseBuilder {
       return std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& r) { return r.first <= n && n < r.second; });
     }
 
-    void find(TrieNode node, DfaState state, DfaState whole) {
+    // False: they differ in too many places.
+    bool find(TrieNode node, DfaState state, DfaState whole) {
+      constexpr int kMost = 6000;
       stack_.push_back({node, 0, state, whole});
-      while (!stack_.empty()) {
+      for (int n = 0; !stack_.empty(); ++n) {
+        if (n == kMost) return false;
         const Both at = stack_.back();
         stack_.pop_back();
         for (TrieNode c = trie_.first_child(at.node), e = c + trie_.child_count(at.node); c < e; ++c) step(c, at);
       }
+      return true;
     }
 
    private:
@@ -167,13 +169,24 @@ class RegexBaseBuilder {
       } else if (d.kind == Decoded::Partial) {
         const auto live = [&](uint32_t lo, uint32_t hi) { return dfa_.any_live_in(at.state, lo, hi); };
         if (!partial_is_live(d.value, b_.any_escapes_, live)) leave_out(c, tokens);
-        else if (trie_.child_count(c)) stack_.push_back({c, d.value, at.state, at.whole});
+        else go_on({c, d.value, at.state, at.whole});
       } else {
         const DfaState state = dfa_.next(at.state, d.value), whole = dfa_.next(at.whole, d.value);
         if (state == whole) return;
         if (state == 0) leave_out(c, tokens);
-        else if (trie_.child_count(c)) stack_.push_back({c, 0, state, whole});
+        else go_on({c, 0, state, whole});
       }
+    }
+
+    // Where tokens are long enough for a difference. (In other languages than ALL a state may be dead before: where nothing is
+    // left but what is left out.)
+    void go_on(const Both& at) {
+      if (trie_.child_count(at.node) == 0) return;
+      if (!dfa_.is_universal(at.whole)) return stack_.push_back(at);
+      const auto [it, fresh] = distances_.try_emplace(at.state, 0);
+      if (fresh) it->second = dfa_.exception_distance(at.state);
+      const uint32_t height = b_.store_.marks().height(at.node);
+      if (it->second <= height + (at.sub != 0 ? 1 : 0) || height == 255) stack_.push_back(at);
     }
 
     // The token that ends here, and all that go on.
@@ -194,6 +207,7 @@ class RegexBaseBuilder {
     const TokenTrie& trie_;
     RegexDfa& dfa_;
     std::vector<Both> stack_;
+    std::unordered_map<DfaState, int64_t> distances_;
     std::vector<std::pair<TrieNode, TrieNode>> ranges_;
   };
 

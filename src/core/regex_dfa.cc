@@ -276,6 +276,11 @@ DfaState RegexDfa::without_exceptions(DfaState s) {
   return whole == e ? s : impl_->state_of(whole);
 }
 
+int64_t RegexDfa::exception_distance(DfaState s) {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->pool->exception_distance(impl_->state(s).expr) - 1;
+}
+
 bool RegexDfa::any_live_in(DfaState s, uint32_t lo, uint32_t hi) {
   if (s == 0) return false;
   const CharPartition& partition = *impl_->partition;

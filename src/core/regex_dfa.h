@@ -64,8 +64,10 @@ class RegexDfa {
   // A state that nothing of at most so many code points tells from this one: the same for counts that are far from their
   // ends.
   DfaState near(DfaState s, uint32_t code_points);
-  // The state of a language that this one's is but for finitely many texts, where its form says so; else the state itself.
+  // The state of a language of which this one leaves out finitely many texts, where its form says so; else the state itself.
+  // ALL also where it leaves out long texts only; and then the number of code points within which it leaves out none.
   DfaState without_exceptions(DfaState s);
+  int64_t exception_distance(DfaState s);
   // Is there a code point c in [lo, hi] (surrogates never count) with next(s, c) != 0?
   bool any_live_in(DfaState s, uint32_t lo, uint32_t hi);
   // Any live transition at all.

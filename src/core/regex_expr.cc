@@ -28,7 +28,7 @@ uint64_t mix(uint64_t h, uint64_t v) {
 
 }  // namespace
 
-ExprPool::ExprPool(uint32_t n_classes) : sets_(n_classes), table_(64, kNoExpr) {
+ExprPool::ExprPool(uint32_t n_classes) : sets_(n_classes), few_classes_(n_classes <= 64), table_(64, kNoExpr) {
   exprs_.reserve(32);
   intern(make(Op::kEmpty, 0, 0, 0, 0), {});
   Expr epsilon = make(Op::kEpsilon, 0, 0, 0, 0);
@@ -99,6 +99,7 @@ void ExprPool::describe_cat(Expr& x) const {
   const Expr& head = exprs_[x.a];
   const Expr& tail = exprs_[x.b];
   x.nullable = head.nullable && tail.nullable;
+  x.alphabet = head.alphabet | tail.alphabet;
   x.boolean = head.boolean || tail.boolean;
   x.first = head.first | (head.nullable ? tail.first : 0);
   x.min_len = sat_add(head.min_len, tail.min_len);
@@ -118,6 +119,7 @@ void ExprPool::describe_members(Expr& x, std::span<const ExprId> members) const 
     const Expr& e = exprs_[m];
     x.nullable = all ? x.nullable && e.nullable : x.nullable || e.nullable;
     x.boolean = x.boolean || e.boolean;
+    x.alphabet |= e.alphabet;
     if (!all) x.reach = std::max(x.reach, e.reach);
     if (!all && e.life == Life::kLive) x.life = Life::kLive;
     x.first = all ? x.first & e.first : x.first | e.first;
@@ -131,6 +133,7 @@ void ExprPool::describe_repeat(Expr& x) const {
   x.nullable = x.lo == 0;
   x.boolean = body.boolean;
   x.first = body.first;
+  x.alphabet = body.alphabet;
   x.min_len = sat_mul(x.lo, body.min_len);
   x.max_len = sat_mul(x.hi, body.max_len);
   const int64_t rounds = x.hi == kInfinite ? x.lo : x.hi;
@@ -149,7 +152,7 @@ ExprId ExprPool::intern_set(Op op, std::span<const ExprId> sorted) {
 ExprId ExprPool::chars(uint32_t set) {
   if (sets_.empty(set)) return kEmptyExpr;
   Expr x = make(Op::kChars, set, 0, 0, 0);
-  x.first = sets_.mask(set);
+  x.first = x.alphabet = sets_.mask(set);
   x.min_len = x.max_len = 1;
   return intern(x, {});
 }
@@ -168,10 +171,20 @@ ExprId ExprPool::multiple(MultipleForms::At at) {
   const auto shortest = forms_.shortest(at);
   if (!shortest) return kEmptyExpr;
   x.nullable = forms_.is_complete(at);
-  x.first = numeral_mask_;
+  x.first = x.alphabet = numeral_mask_;
   x.min_len = *shortest;
   x.max_len = forms_.longest(at.form);
   return intern(x, {});
+}
+
+// All texts over some characters, perhaps but the empty one.
+bool ExprPool::is_run(ExprId e) const {
+  const Expr& x = exprs_[e];
+  return x.op == Op::kRepeat && x.lo <= 1 && x.hi == kInfinite && exprs_[x.a].op == Op::kChars;
+}
+
+bool ExprPool::within_run(uint64_t alphabet, ExprId run) const {
+  return is_run(run) && (exprs_[run].a == kAnyExpr || (few_classes_ && (alphabet & ~exprs_[run].alphabet) == 0));
 }
 
 ExprPool::Counted ExprPool::counted(ExprId e) const {
@@ -201,6 +214,8 @@ ExprId ExprPool::cat(ExprId a, ExprId b) {
 
 // head.tail for a head that is not a concatenation; x{a,b}.x{c,d} = x{a+c,b+d}, but x.x stays as it is.
 ExprId ExprPool::cat_factor(ExprId head, ExprId tail) {
+  if (exprs_[tail].nullable && within_run(exprs_[tail].alphabet, head)) return head;
+  if (exprs_[head].nullable && within_run(exprs_[head].alphabet, tail)) return tail;
   while (tail != kEpsilonExpr) {
     const Linear next = split(tail);
     if (exprs_[head].op != Op::kRepeat && exprs_[next.head].op != Op::kRepeat) break;
@@ -271,7 +286,7 @@ ExprId ExprPool::complement(ExprId e) {
   Expr x = make(Op::kNot, e, 0, 0, 0);
   x.nullable = !exprs_[e].nullable;
   x.boolean = true;
-  x.first = ~uint64_t{0};
+  x.first = x.alphabet = ~uint64_t{0};
   x.min_len = x.nullable ? 0 : 1;
   x.max_len = kInfinite;
   const ExprId id = intern(x, {});
@@ -319,14 +334,35 @@ ExprId ExprPool::cut_counts(ExprId e, int64_t code_points, int depth) {
   return out;
 }
 
+// Of a finite language, or (`far`) of one without short texts.
+bool ExprPool::is_exception(ExprId e, bool far) const {
+  constexpr int64_t kFar = 8;
+  if (exprs_[e].op != Op::kNot) return false;
+  const Expr& body = exprs_[exprs_[e].a];
+  return body.max_len != kInfinite || (far && body.min_len >= kFar);
+}
+
+int64_t ExprPool::exception_distance(ExprId e) const {
+  const Expr& x = exprs_[e];
+  if (x.op == Op::kNot) return exprs_[x.a].min_len;
+  int64_t least = kInfinite;
+  if (x.op == Op::kAnd)
+    for (uint32_t i = 0; i < x.b; ++i)
+      if (const Expr& m = exprs_[pool_[x.a + i]]; m.op == Op::kNot) least = std::min(least, exprs_[m.a].min_len);
+  return least;
+}
+
 ExprId ExprPool::without_exceptions(ExprId e) {
-  if (is_exception(e)) return kAllExpr;
+  if (is_exception(e, true)) return kAllExpr;
   const Expr x = exprs_[e];
   if (x.op != Op::kAnd) return e;
+  const std::vector<ExprId> members(pool_.begin() + x.a, pool_.begin() + x.a + x.b);
+  const auto all = [&](bool far) { return std::all_of(members.begin(), members.end(), [&](ExprId m) { return is_exception(m, far); }); };
+  if (all(true)) return kAllExpr;
   std::vector<ExprId> rest;
-  for (uint32_t i = 0; i < x.b; ++i)
-    if (!is_exception(pool_[x.a + i])) rest.push_back(pool_[x.a + i]);
-  return rest.size() == x.b ? e : all_of(rest);
+  for (const ExprId m : members)
+    if (!is_exception(m, false)) rest.push_back(m);
+  return rest.size() == members.size() ? e : all_of(rest);
 }
 
 // ---- derivatives ----------------------------------------------------------------------------------------
@@ -418,7 +454,8 @@ ExprId ExprPool::derive_boolean(ExprId e, uint32_t cls) {
 bool ExprPool::is_total(ExprId e) const {
   const Expr& x = exprs_[e];
   if (e == kAllExpr) return true;
-  if (x.op == Op::kCat) return x.a == kAllExpr && !exprs_[x.b].boolean && x.b != kEmptyExpr;
+  if (x.op == Op::kCat) return (x.a == kAllExpr || is_total(x.a)) && !exprs_[x.b].boolean && x.b != kEmptyExpr;
+  if (x.op == Op::kRepeat) return !x.boolean && is_total(x.a);
   if (x.op != Op::kOr) return false;
   for (uint32_t i = 0; i < x.b; ++i)
     if (is_total(pool_[x.a + i])) return true;

@@ -3,7 +3,8 @@
 // Expressions are kept in a normal form by their constructors (similarity, Brzozowski 1964; Owens, Reppy,
 // Turon, "Regular-expression derivatives re-examined", 2009): concatenations nest to the right, unions and
 // intersections are sorted sets, members of a union with the same first factor share it (p.q | p.r = p.(q|r)),
-// so a union of words is a trie, and counted neighbours join (x{1,3}.t | x{2,5}.t = x{1,5}.t). A derivative is
+// so a union of words is a trie, counted neighbours join (x{1,3}.t | x{2,5}.t = x{1,5}.t), and all texts over some
+// characters take in what is made of these (s* | x = s*). A derivative is
 // collected as a set of linear forms with their continuations (Antimirov 1996), without recursion except
 // through intersection and complement, whose nesting the program reader limits.
 //
@@ -40,6 +41,7 @@ inline constexpr ExprId kAllExpr = 3;  // every text
 struct Expr {
   uint64_t hash = 0;
   uint64_t first = 0;     // classes modulo 64 a match can begin with (superset)
+  uint64_t alphabet = 0;  // classes modulo 64 that its texts are made of (superset)
   int64_t lo = 0;         // kRepeat: counts | kMultiple: remainder
   int64_t hi = 0;         // kRepeat: kInfinite = no limit
   int64_t min_len = 0;    // code points; lower bound
@@ -81,8 +83,11 @@ class ExprPool {
   // An expression that agrees with this one on what texts of at most so many code points belong to it, and which can be
   // made longer so that they do. Counts that such a text cannot use up are cut down.
   ExprId near(ExprId e, int64_t code_points);
-  // The expression without the complements of finite languages that are intersected with it.
+  // The expression without the complements of finite languages intersected with it. ALL where that leaves ALL, and also where
+  // complements of languages that have no short texts are all there is.
   ExprId without_exceptions(ExprId e);
+  // No complement that is intersected with it says anything of texts of fewer code points.
+  int64_t exception_distance(ExprId e) const;
   // What may follow a code point of the class: Brzozowski's derivative.
   ExprId derivative(ExprId e, uint32_t cls);
 
@@ -115,6 +120,9 @@ class ExprPool {
   void add_member(Union& u, ExprId e) const;
   bool factor_heads(Union& u, int depth);
   Linear factor_group(std::span<const Linear> group, int depth);
+  bool is_run(ExprId e) const;
+  bool within_run(uint64_t alphabet, ExprId run) const;
+  void drop_covered(Union& u) const;
   bool merge_counts(Union& u);
   bool merge_chars(Union& u);
   bool absorb_epsilon(Union& u);
@@ -122,7 +130,7 @@ class ExprPool {
   ExprId finish_intersection(std::vector<ExprId>& members);
   bool has_complement_pair(std::span<const ExprId> sorted) const;
 
-  bool is_exception(ExprId e) const { return exprs_[e].op == Op::kNot && exprs_[exprs_[e].a].max_len != kInfinite; }
+  bool is_exception(ExprId e, bool far) const;
   ExprId cut_counts(ExprId e, int64_t code_points, int depth);
   void derive_step(Pending p, uint32_t cls);
   ExprId derive_multiple(const Expr& x, uint32_t cls);
@@ -138,6 +146,7 @@ class ExprPool {
   ExprId intern_set(Op op, std::span<const ExprId> sorted);
 
   ClassSets sets_;
+  bool few_classes_;  // so that masks modulo 64 are exact
   MultipleForms forms_;
   std::array<uint32_t, 11> numeral_classes_{};
   uint64_t numeral_mask_ = 0;

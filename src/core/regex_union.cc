@@ -42,6 +42,7 @@ ExprId ExprPool::any_of(std::span<const ExprId> members, int depth) {
   while (changed && !u.all) {
     std::sort(u.items.begin(), u.items.end());
     u.items.erase(std::unique(u.items.begin(), u.items.end()), u.items.end());
+    drop_covered(u);
     changed = u.items.size() > 1 && factor_heads(u, depth);
     if (u.items.size() > 1) changed |= merge_counts(u);
     if (u.items.size() > 1) changed |= merge_chars(u);
@@ -67,6 +68,20 @@ void ExprPool::add_member(Union& u, ExprId e) const {
     return;
   }
   for (uint32_t i = 0; i < x->b; ++i) u.items.push_back(split(pool_[x->a + i]));
+}
+
+// Members that are made of the characters of a run which has all texts of them.
+void ExprPool::drop_covered(Union& u) const {
+  std::vector<ExprId> runs;
+  for (const Linear& item : u.items)
+    if (item.rest == kEpsilonExpr && is_run(item.head)) runs.push_back(item.head);
+  for (const ExprId run : runs)
+    std::erase_if(u.items, [&](const Linear& item) {
+      if (item.rest == kEpsilonExpr && item.head == run) return false;
+      const bool nullable = exprs_[item.head].nullable && exprs_[item.rest].nullable;
+      if (nullable && exprs_[run].lo == 1) return false;
+      return within_run(exprs_[item.head].alphabet | exprs_[item.rest].alphabet, run);
+    });
 }
 
 // p.q | p.r = p.(q | r) over the sorted items. True when an item's head changed on the way.

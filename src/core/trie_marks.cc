@@ -29,7 +29,18 @@ void TrieMarks::build(const TokenTrie& trie, size_t vocab_size) {
   chars_ = FlatArray(std::move(chars));
   beyond_ = FlatArray(std::move(beyond));
   index_bytes(trie);
+  measure_heights(trie);
   count_characters(trie, vocab_size);
+}
+
+void TrieMarks::measure_heights(const TokenTrie& trie) {
+  std::vector<uint8_t> heights(trie.size(), 0);
+  for (auto c = static_cast<TrieNode>(trie.size()); c-- > 1;) {
+    const unsigned here = heights[c] + ((trie.byte(c) & 0xc0) != 0x80 ? 1u : 0u);
+    uint8_t& above = heights[trie.parent(c)];
+    above = std::max(above, static_cast<uint8_t>(std::min(here, 255u)));
+  }
+  heights_ = FlatArray(std::move(heights));
 }
 
 // Counting sorts.
@@ -67,6 +78,7 @@ void TrieMarks::count_characters(const TokenTrie& trie, size_t vocab_size) {
 void TrieMarks::save(image::Writer& out) const {
   out.put(places_.all());
   out.put(chars_.all());
+  out.put(heights_.all());
   out.put(token_chars_.all());
   out.put(by_chars_.all());
   out.put(within_.all());
@@ -78,6 +90,7 @@ void TrieMarks::save(image::Writer& out) const {
 bool TrieMarks::load(image::Reader& in, const TokenTrie& trie, size_t vocab_size) {
   places_ = FlatArray(in.take<uint8_t>());
   chars_ = FlatArray(in.take<uint32_t>());
+  heights_ = FlatArray(in.take<uint8_t>());
   token_chars_ = FlatArray(in.take<uint32_t>());
   by_chars_ = FlatArray(in.take<TokenId>());
   within_ = FlatArray(in.take<uint64_t>());
@@ -85,7 +98,7 @@ bool TrieMarks::load(image::Reader& in, const TokenTrie& trie, size_t vocab_size
   by_byte_ = FlatArray(in.take<TrieNode>());
   const auto begin = in.take<uint32_t>();
   const size_t n = trie.size();
-  if (!in.good() || begin.size() != begin_.size() || places_.size() != n || chars_.size() != n) return false;
+  if (!in.good() || begin.size() != begin_.size() || places_.size() != n || chars_.size() != n || heights_.size() != n) return false;
   std::copy(begin.begin(), begin.end(), begin_.begin());
   // Whether all indices lie inside the arrays.
   const auto ascend = [](const auto& all, size_t last) { return std::is_sorted(all.begin(), all.end()) && all[all.size() - 1] == last; };

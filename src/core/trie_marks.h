@@ -25,6 +25,8 @@ class TrieMarks {
   // The same at the end of a token, and the most of any node.
   uint32_t token_chars(TokenId t) const { return token_chars_[t]; }
   uint32_t most_chars() const { return static_cast<uint32_t>(within_.size()) - 1; }
+  // Most characters begun below a node, up to 255.
+  uint32_t height(TrieNode n) const { return heights_[n]; }
   // The tokens with at most so many characters, and the others.
   std::span<const TokenId> tokens_within(uint32_t chars) const { return by_chars_.all().first(count_within(chars)); }
   std::span<const TokenId> tokens_beyond(uint32_t chars) const { return by_chars_.all().subspan(count_within(chars)); }
@@ -43,9 +45,11 @@ class TrieMarks {
   size_t count_within(uint32_t chars) const { return chars < within_.size() ? within_[chars] : by_chars_.size(); }
   void count_characters(const TokenTrie& trie, size_t vocab_size);
   void index_bytes(const TokenTrie& trie);
+  void measure_heights(const TokenTrie& trie);
 
   FlatArray<uint8_t> places_;
   FlatArray<uint32_t> chars_;
+  FlatArray<uint8_t> heights_;
   FlatArray<uint32_t> token_chars_;  // by token
   FlatArray<TokenId> by_chars_;      // tokens in the order of their characters
   FlatArray<uint64_t> within_;       // by number of characters, up to the most there are: tokens of at most so many

@@ -132,8 +132,6 @@ inline const std::vector<rx::Program>& regexes() {
       cat({rep(az, 1, 300), one('.')}),
       alt({lit(U"a"), lit(U"é\""), lit(U"\n")}),
       rep(any(), 0, 3),
-      rep(alt({lit(U"ab"), rep(one(' '), 1)}), 50, 60),
-      cat({rep(cat({rep(az, 1, 80), one(' ')}), 40, 200), rep(az, 0, 40)}),
   };
   return list;
 }

@@ -306,6 +306,20 @@ std::vector<DfaState> some_states(mw::RegexDfa& dfa, Rng& rng, int count) {
   return states;
 }
 
+// Counts beyond what a token reaches, beside those that other tests take.
+std::vector<support::rx::Program> patterns() {
+  using namespace support::rx;
+  std::vector<Program> all = support::regexes();
+  const Program az = chars({{'a', 'z'}});
+  all.push_back(rep(alt({lit(U"ab"), rep(one(' '), 1)}), 50, 60));
+  all.push_back(cat({rep(cat({rep(az, 1, 80), one(' ')}), 40, 200), rep(az, 0, 40)}));
+  all.push_back(both({rep(any(), 1), negate(alt({lit(U"name"), lit(U"na"), lit(U"ab")}))}));
+  all.push_back(negate(alt({lit(U"name"), lit(U"aab")})));
+  all.push_back(negate(cat({support::rx::all(), lit(U"aaabaaab"), support::rx::all()})));
+  all.push_back(cat({rep(chars({{'a', 'z'}, {' ', ' '}}), 1), one('a'), rep(chars({{'a', 'n'}}), 0, 3)}));
+  return all;
+}
+
 void check_vocab(mw::Vocab& vocab, Rng& rng) {
   const std::vector<TrieNode> nodes = some_nodes(vocab.trie(), rng, 6);
   for (const bool any : {false, true})
@@ -317,7 +331,7 @@ void check_vocab(mw::Vocab& vocab, Rng& rng) {
     for (const TrieNode node : nodes) check_run(vocab, node, set);
   for (const auto policy : {mw::Whitespace::Bounded, mw::Whitespace::Any})
     for (const uint32_t state : {0u, 1u, 2u, 5u, 22u, 23u, 43u, mw::kSpaceOver}) check_space(vocab, policy, policy == mw::Whitespace::Any ? 0 : state);
-  for (const auto& program : support::regexes())
+  for (const auto& program : patterns())
     for (const auto transport : {Transport::Raw, Transport::JsonMinimal, Transport::JsonAny}) {
       const auto automaton = support::automaton_over(vocab, transport, program);
       for (const DfaState state : some_states(automaton->dfa(), rng, 5))

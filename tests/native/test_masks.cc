@@ -243,7 +243,7 @@ void walk(Problem& p, Rng& rng, int steps) {
       ++g_counts.finished;
       return;
     }
-    p.taken.push_back(p.vocab->bytes(t));
+    p.taken.emplace_back(p.vocab->bytes(t));
   }
 }
 
@@ -258,7 +258,7 @@ void close_in_time(Problem& p, Rng& rng) {
     const TokenId t = choose(p, ids, rng);
     if (p.vocab->is_eos(t)) return;
     CHECK(p.accept(m, t), "%s: refused", p.name().c_str());
-    p.taken.push_back(p.vocab->bytes(t));
+    p.taken.emplace_back(p.vocab->bytes(t));
   }
   if (p.cost(m) >= mw::kNoCost) return;  // no text can be spelled
   for (uint32_t left = p.cost(m) + 1 + static_cast<uint32_t>(roll(rng, 3)); !m.is_finished(); --left) {
@@ -266,7 +266,7 @@ void close_in_time(Problem& p, Rng& rng) {
     CHECK(!ids.empty(), "%s: not closed in time, %u left", p.name().c_str(), left);
     const TokenId t = support::pick(rng, ids);
     CHECK(p.accept(m, t), "%s: refused", p.name().c_str());
-    p.taken.push_back(p.vocab->bytes(t));
+    p.taken.emplace_back(p.vocab->bytes(t));
   }
 }
 

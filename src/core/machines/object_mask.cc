@@ -77,22 +77,35 @@ class ObjectMachine::EndFinder {
       if (typed || named) out_.push_back({c, object_.close_key(r_, at.state), at.deep});
       return;
     }
+    if (sub_mode(low(at.state)) >= Mode::Backslash && !may_lead_on(at, b)) return;
     const State next = object_.next_in_key(r_, at.state, b);
     if (next == kDead) return;
     const Range range = follow(at, next, b);
     if (phase(next) == Key || range.lo < range.hi) stack_.push_back({c, next, range, true});
   }
 
+  // Whether a byte of an escape leaves a name or typed key to come. (To ask for the state would make a record of the text: there
+  // are a hundred ways to go on behind a backslash, and nearly all leave the names.)
+  bool may_lead_on(const At& at, uint8_t b) const {
+    const Decoded d = decode_json(low(at.state), b, object_.spec_.any_escapes);
+    if (d.kind != Decoded::Char) return d.kind == Decoded::Partial;
+    if (phase(at.state) == Key && object_.trie_.advance(cursor(at.state), d.value) != kNoNode) return true;
+    const Range range = narrow_by(at.range, d.value);
+    return range.lo < range.hi;
+  }
+
+  Range narrow_by(Range range, uint32_t code_point) const {
+    uint8_t bytes[4];
+    const int n = encode_utf8(code_point, bytes);
+    for (int i = 0; i < n; ++i) range = narrow(range, bytes[i]);
+    return range;
+  }
+
   // The keys that still begin with the text: a raw byte moves at once, an escape when its character is complete.
   Range follow(const At& at, State next, uint8_t b) const {
     if (sub_mode(low(next)) >= Mode::Backslash) return at.range;
     if (sub_mode(low(at.state)) < Mode::Backslash) return narrow(at.range, b);
-    const Decoded d = decode_json(low(at.state), b, object_.spec_.any_escapes);
-    uint8_t bytes[4];
-    const int n = encode_utf8(d.value, bytes);
-    Range range = at.range;
-    for (int i = 0; i < n; ++i) range = narrow(range, bytes[i]);
-    return range;
+    return narrow_by(at.range, decode_json(low(at.state), b, object_.spec_.any_escapes).value);
   }
 
   const ObjectMachine& object_;

@@ -159,6 +159,7 @@ def _same_length(lo: _Bound | None, hi: _Bound | None, tail: _Tail) -> Ir:
     return concat(literal(low[:same]), decided)
 
 
+@lru_cache(maxsize=512)
 def _digits(first: str, last: str, after: int, before: int) -> Ir:
     lo, hi = ord(first) + after, ord(last) + before
     return chars([(lo, hi)]) if lo <= hi else EMPTY

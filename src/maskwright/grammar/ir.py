@@ -207,6 +207,7 @@ EMPTY: Ir = Alt(())
 EPSILON: Ir = Cat(())
 ANY = Chars(((0, SURROGATES[0] - 1), (SURROGATES[1] + 1, MAX_CODE_POINT)))
 ALL: Ir = Repeat(ANY, 0, None)
+_LETTERS: frozenset[type[Ir]] = frozenset({Chars})
 
 
 def merge_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
@@ -284,6 +285,8 @@ def literal(text: str) -> Ir:
 
 def concat(*parts: Ir) -> Ir:
     """The parts one after the other, in normal form."""
+    if _LETTERS.issuperset(map(type, parts)):
+        return Cat(parts) if len(parts) > 1 else parts[0] if parts else EPSILON
     out: list[Ir] = []
     for p in parts:
         if isinstance(p, Alt) and not p.parts:

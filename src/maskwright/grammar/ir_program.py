@@ -36,18 +36,33 @@ def to_program(node: Ir) -> array[int]:
 
     `0` EMPTY | `1` EPSILON | `2` CHARS n lo hi ... (n ranges) | `3` CAT n | `4` ALT n | `5` REPEAT min max (max -1: no
     bound) | `6` AND n | `7` NOT | `8` MULTIPLE modulus scale remainder least most room read (most, room -1: no bound);
-    operands stand before their operator. Iterative, in O(size).
+    operands stand before their operator. Iterative, in O(size), and quick where parts are shared: these are copied.
     """
     out: array[int] = array("q")
-    stack: list[tuple[Ir, bool]] = [(node, False)]
+    places: dict[int, tuple[int, int]] = {}
+    stack: list[tuple[Ir, int]] = [(node, -1)]  # and where its program begins, once its operands are under way
     while stack:
-        top, done = stack.pop()
-        children = () if done else top.children
-        if not children:
-            _emit(top, out)
+        top, start = stack.pop()
+        children: tuple[Ir, ...] = ()
+        if start < 0:
+            place = places.get(id(top))
+            if place is not None:
+                out.extend(out[place[0] : place[1]])
+                continue
+            start, children = len(out), top.children
+        known = 0
+        for child in children:
+            place = places.get(id(child))
+            if place is None:
+                break
+            out.extend(out[place[0] : place[1]])
+            known += 1
+        if known < len(children):
+            stack.append((top, start))
+            stack.extend([(child, -1) for child in reversed(children[known:])])
             continue
-        stack.append((top, True))
-        stack.extend([(child, False) for child in reversed(children)])
+        _emit(top, out)
+        places[id(top)] = start, len(out)
     return out
 
 

@@ -1,4 +1,4 @@
-"""What the core worked out about a vocabulary, kept on disk and mapped into memory: a few milliseconds instead of sixty.
+"""What the core worked out about a vocabulary, kept on disk and mapped: a few milliseconds instead of sixty.
 
 A file of the cache holds an image of the core's tables; its name is made from the vocabulary's fingerprint. The core
 finds out, by a key and a checksum inside, whether it is one that it can use; one that it cannot is written anew.

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from maskwright.grammar.ir import EMPTY, Alt, Chars, Ir, Ranges, Repeat, concat, repeat, union
 
 T = TypeVar("T")
 _FLATTEN_WIDTH = 32  # wider sequences stay whole in others: copying them at every level would be quadratic
+_LETTERS = frozenset({Chars})
 
 
 class At(Enum):
@@ -226,6 +227,8 @@ def _width(node: Node, parts: list[tuple[int, int | None]]) -> tuple[int, int | 
 
 def seq(items: Sequence[Node]) -> Node:
     """A sequence; runs of pure items become one, sequences in it are taken apart."""
+    if _LETTERS.issuperset(map(type, items)):
+        return concat(*cast(Sequence[Ir], items))
     pure: list[Ir] = []
     out: list[Node] = []
     for item in _flat(items):
