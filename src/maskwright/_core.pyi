@@ -42,7 +42,13 @@ class LarkGrammar:
 
     def __init__(self, words: Any) -> None: ...
     def survey(self) -> int:
-        """-1: no text at all; 1: everything can be finished after some ignored text; 0: neither."""
+        """-1: no text at all; 1: everything can be finished after some ignored text; 0: neither. Raises ValueError."""
+
+    def set_seconds(self, seconds: float) -> None:
+        """How long the searches of `survey` and `define_lark` may take from now on, together."""
+
+    def stop(self) -> None:
+        """Makes a `survey` or `define_lark` that another thread has begun raise RuntimeError."""
 
 class Program:
     """A compiled constraint: nodes, defined at once or by `lower(program, node)` when reached."""

@@ -11,18 +11,19 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from itertools import product
 from typing import Any
 
 import pytest
 
 import maskwright as mw
-from laws.lark_grammars import ALPHABET, CONSTRUCTS, PAIRS, GrammarCase, random_grammar
+from laws.lark_grammars import CONSTRUCTS, PAIRS, GrammarCase, random_grammar
 from maskwright.reference.lark import LarkOracle
 
 BYTES = [bytes([i]) for i in range(256)]
-MERGES = [b"ab", b"aa", b" a", b"ba ", b"abc", b"  ", b"cb", b"bab", b" c"]
+MERGES = [b"ab", b"aa", b" a", b"ba ", b"abc", b"  ", b"cb", b"bab", b" c", b"\na", b"b\n"]
 
 
 def vocabulary(tokens: list[bytes]) -> mw.Vocabulary:
@@ -32,7 +33,7 @@ def vocabulary(tokens: list[bytes]) -> mw.Vocabulary:
 VOCABULARIES = {
     "bytes": vocabulary(BYTES + MERGES),
     "characters": vocabulary([b for b in BYTES if b not in (b"b", b"B")] + [m for m in MERGES if b"b" not in m]),
-    "pieces": vocabulary([b"a", b"ab", b"b ", b"cb", b"  ", b"aac", b" c", b"ba", b"A", b"b", b"bc"]),
+    "pieces": vocabulary([b"a", b"ab", b"b ", b"cb", b"  ", b"aac", b" c", b"ba", b"A", b"b", b"bc", b"\n", b"a\n"]),
 }
 
 
@@ -76,7 +77,8 @@ def finish(matcher: mw.Matcher, tokens: list[bytes], text: bytes) -> bytes:
     return text
 
 
-def walk(compiled: mw.CompiledGrammar, rng: random.Random, oracle: LarkOracle) -> None:
+def walk(compiled: mw.CompiledGrammar, rng: random.Random, oracle: LarkOracle) -> str:
+    """A complete text, of some random tokens and a way to the end."""
     tokens = list(compiled.vocabulary.tokens[:-1])
     matcher, text = compiled.matcher(), b""
     for _ in range(rng.randint(1, 6)):
@@ -90,10 +92,35 @@ def walk(compiled: mw.CompiledGrammar, rng: random.Random, oracle: LarkOracle) -
         text += tokens[token]
     text = finish(matcher, tokens, text)
     assert oracle.accepts(text.decode()) is not False, text
+    return text.decode()
 
 
-def compared(case: GrammarCase, rng: random.Random, texts: list[str]) -> str:
-    """Holds one grammar against lark; what became of it."""
+@lru_cache
+def all_texts(alphabet: str, most: int) -> list[str]:
+    return ["".join(p) for n in range(most + 1) for p in product(alphabet, repeat=n)]
+
+
+def mutated(text: str, alphabet: str, rng: random.Random) -> str:
+    """The text with a few letters left out, put in or changed."""
+    for _ in range(rng.randint(1, 2)):
+        at = rng.randint(0, len(text))
+        text = text[:at] + rng.choice(("", *alphabet)) + text[at + rng.randint(0, 1) :]
+    return text
+
+
+def draw(rng: random.Random, pair: tuple[str, str]) -> GrammarCase:
+    """A random grammar; most are ambiguous, which lalr refuses, so there it is the first of some that lark takes."""
+    for _ in range(4 if pair[0] == "lalr" else 1):
+        case = random_grammar(rng, *pair)
+        with suppress(Exception):
+            LarkOracle(case.text, case.options)
+            break
+    return case
+
+
+def compared(case: GrammarCase, rng: random.Random, length: int) -> str:
+    """Holds one grammar against lark, on all texts of some length and others; what became of it."""
+    texts = all_texts(case.alphabet, length)
     oracle: LarkOracle | None = None
     compiled: dict[str, mw.CompiledGrammar] = {}
     refusal: mw.ConstraintError | None = None
@@ -126,32 +153,33 @@ def compared(case: GrammarCase, rng: random.Random, texts: list[str]) -> str:
         assert verdict is None or accepts(compiled["bytes"], text) == verdict, (text, verdict)
     for name, vocab in VOCABULARIES.items():
         try:
-            walk(mw.compile(mw.Lark(case.text, **case.options), vocab), rng, oracle)
+            grammar = mw.compile(mw.Lark(case.text, **case.options), vocab)
         except mw.UnsatisfiableError:
             assert name != "bytes"
+            continue
+        text = walk(grammar, rng, oracle)
+        for other in (mutated(text, case.alphabet, rng) for _ in range(4)):
+            verdict = oracle.accepts(other)
+            assert verdict is None or accepts(compiled["bytes"], other) == verdict, (other, verdict)
     return "compared"
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
 @pytest.mark.parametrize(
-    "count", [60, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(28_800)])], ids=["few", "many"]
+    "count", [300, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(28_800)])], ids=["few", "many"]
 )
 def test_language_is_larks(pair: tuple[str, str], count: int) -> None:
     logging.getLogger("lark").setLevel(logging.CRITICAL)
-    length = 3 if count < 1000 else 4
-    texts = ["".join(p) for n in range(length + 1) for p in product(ALPHABET, repeat=n)]
     outcomes: Counter[str] = Counter()
-    if pair[0] == "lalr":  # most random grammars have conflicts
-        count *= 4
     for seed in range(count):
         rng = random.Random(f"{pair}.{seed}")
-        case = random_grammar(rng, *pair)
+        case = draw(rng, pair)
         try:
-            outcomes[compared(case, rng, texts)] += 1
+            outcomes[compared(case, rng, 3 if count < 1000 else 4)] += 1
         except AssertionError as error:
             raise AssertionError(f"seed {seed}, {case.options}:\n{case.text}\n{error}") from error
     print(*pair, dict(outcomes))
-    assert outcomes["compared"] >= count // 8, outcomes
+    assert outcomes["compared"] >= count // 3, outcomes
 
 
 def test_every_construct_occurs() -> None:

@@ -5,8 +5,8 @@
 namespace mw::lark {
 
 Lexer::Lexer(Code code, Kind kind, std::vector<LexerStart> starts, std::vector<bool> ignored)
-    : code_(std::move(code)), kind_(kind), starts_(std::move(starts)), ignored_(std::move(ignored)), aheads_(code_),
-      start_memo_(starts_.size(), kUnknown) {
+    : code_(std::move(code)), kind_(kind), starts_(std::move(starts)), ignored_(std::move(ignored)), aheads_(code_) {
+  for (auto& memo : start_memo_) memo.assign(starts_.size(), kUnknown);
   intern(Key{});       // 0 = dead
   intern(GuardKey{});  // 0 = free
   intern(std::vector<Guard>{});
@@ -24,26 +24,29 @@ uint64_t Lexer::asks(const Threads& threads) const {
   return asks;
 }
 
-LexState Lexer::start(uint32_t lexer) {
+LexState Lexer::start(uint32_t lexer, bool begin) {
+  begin = begin && code_.is_anchored();
   const std::scoped_lock lock(mutex_);
-  if (start_memo_[lexer] == kUnknown) start_memo_[lexer] = start_locked(starts_[lexer].programs, starts_[lexer].words, lexer);
-  return start_memo_[lexer];
+  LexState& known = start_memo_[begin][lexer];
+  if (known == kUnknown) known = start_locked(starts_[lexer].programs, starts_[lexer].words, lexer, begin);
+  return known;
 }
 
-LexState Lexer::start(const std::vector<uint64_t>& terminals) {
+LexState Lexer::start(const std::vector<uint64_t>& terminals, bool begin) {
+  begin = begin && code_.is_anchored();
   const std::scoped_lock lock(mutex_);
-  const auto [it, fresh] = subset_memo_.try_emplace(terminals, 0);
+  const auto [it, fresh] = subset_memo_[begin].try_emplace(terminals, 0);
   if (fresh) {
     std::vector<uint32_t> programs;
     const auto& all = starts_[0].programs;
     for (size_t i = 0; i < all.size(); ++i)
       if ((terminals[i / 64] >> (i % 64)) & 1) programs.push_back(all[i]);
-    it->second = start_locked(programs, {}, 0);
+    it->second = start_locked(programs, {}, 0, begin);
   }
   return it->second;
 }
 
-LexState Lexer::start_locked(const std::vector<uint32_t>& programs, const std::vector<uint32_t>& words, uint32_t lexer) {
+LexState Lexer::start_locked(const std::vector<uint32_t>& programs, const std::vector<uint32_t>& words, uint32_t lexer, bool begin) {
   Key key;
   key.lexer = lexer;
   key.fresh = true;
@@ -51,6 +54,7 @@ LexState Lexer::start_locked(const std::vector<uint32_t>& programs, const std::v
   const auto run = [&](const std::vector<uint32_t>& all, size_t first, size_t last, bool cut) {
     Threads list;
     Closure closure(code_, &aheads_, 0, cut, list);
+    if (begin) closure.set_begin();
     for (size_t i = first; i < last; ++i)
       if (!closure.add(all[i], 0)) break;
     asked |= asks(list);

@@ -57,10 +57,12 @@ class Lexer {
   Kind kind() const { return kind_; }
   bool ignores(Type t) const { return ignored_[t]; }
 
-  // The state before a token. First: one list of all programs; else one list each.
-  LexState start(uint32_t lexer);
+  // The state before a token. First: one list of all programs; else one list each. begin: at the start of the text.
+  LexState start(uint32_t lexer, bool begin = false);
   // Each, Every: for a set of terminals, as a bit per program of lexer 0.
-  LexState start(const std::vector<uint64_t>& terminals);
+  LexState start(const std::vector<uint64_t>& terminals, bool begin = false);
+  // Nothing of a token was read.
+  bool is_between(LexState s) const { return s == 0 || states_[s].key->fresh; }
   LexState next(LexState s, uint8_t b) {
     const uint32_t known = states_[s].row[code_.class_of(b)].load(std::memory_order_acquire);
     return known != kUnknown ? known : make_next(s, code_.class_of(b));
@@ -150,7 +152,7 @@ class Lexer {
     bool may_end = true;
     std::vector<Guard> members;
   };
-  LexState start_locked(const std::vector<uint32_t>& programs, const std::vector<uint32_t>& words, uint32_t lexer);
+  LexState start_locked(const std::vector<uint32_t>& programs, const std::vector<uint32_t>& words, uint32_t lexer, bool begin);
   LexState make_next(LexState s, uint32_t c);
   const Reach& make_reach(LexState s);
   Guard make_next_guard(Guard g, uint32_t c);
@@ -183,8 +185,8 @@ class Lexer {
   std::map<std::vector<Guard>, Guards> set_index_;
   std::map<std::pair<Guards, Guard>, Guards> with_;
   std::deque<Reach> reaches_;
-  std::vector<LexState> start_memo_;
-  std::map<std::vector<uint64_t>, LexState> subset_memo_;
+  std::vector<LexState> start_memo_[2];  // the second at the start of the text
+  std::map<std::vector<uint64_t>, LexState> subset_memo_[2];
 };
 
 }  // namespace mw::lark

@@ -152,22 +152,22 @@ bool Stacks::can_feed(StackSet s, Type t) {
   return feed(s, t) != kNoStack;
 }
 
-LexState Stacks::lexer(StackSet s) {
-  if (lexers_[s] != 0) return lexers_[s];
-  LexState start;
-  if (lexer_.kind() == Lexer::Kind::First) {
-    start = lexer_.start(tables_.general ? 0 : tables_.lexer_of[nodes_[sets_[s].front()].state]);
-  } else {
-    std::vector<uint64_t> wanted((tables_.terminals + 63) / 64, 0);
-    for (Type t = 0; t < tables_.terminals; ++t) {
-      bool acts = lexer_.ignores(t);
-      for (const NodeRef n : sets_[s]) acts = acts || tables_.at(nodes_[n].state, t) > 0;
-      if (acts) wanted[t / 64] |= uint64_t{1} << (t % 64);
-    }
-    start = lexer_.start(wanted);
+LexState Stacks::make_lexer(StackSet s, bool begin) {
+  if (lexer_.kind() == Lexer::Kind::First)
+    return lexer_.start(tables_.general ? 0 : tables_.lexer_of[nodes_[sets_[s].front()].state], begin);
+  std::vector<uint64_t> wanted((tables_.terminals + 63) / 64, 0);
+  for (Type t = 0; t < tables_.terminals; ++t) {
+    bool acts = lexer_.ignores(t);
+    for (const NodeRef n : sets_[s]) acts = acts || tables_.at(nodes_[n].state, t) > 0;
+    if (acts) wanted[t / 64] |= uint64_t{1} << (t % 64);
   }
-  lexers_[s] = start;
-  return start;
+  return lexer_.start(wanted, begin);
+}
+
+LexState Stacks::lexer(StackSet s, bool begin) {
+  if (begin && lexer_.code().is_anchored()) return make_lexer(s, true);
+  if (lexers_[s] == 0) lexers_[s] = make_lexer(s, false);
+  return lexers_[s];
 }
 
 StackSet Stacks::unite(StackSet a, StackSet b) {

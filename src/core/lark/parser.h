@@ -68,7 +68,8 @@ class Stacks {
   // The text may end here.
   bool complete(StackSet s);
   bool can_feed(StackSet s, Type t);
-  LexState lexer(StackSet s);
+  // The state before a token; begin: before the first.
+  LexState lexer(StackSet s, bool begin = false);
   StackSet unite(StackSet a, StackSet b);
 
   const Node& node(NodeRef n) const { return nodes_[n]; }
@@ -93,6 +94,7 @@ class Stacks {
   std::map<std::vector<NodeRef>, StackSet> set_index_;
   std::unordered_map<uint64_t, StackSet> feeds_;
   std::vector<int8_t> complete_;
+  LexState make_lexer(StackSet s, bool begin);
   std::vector<LexState> lexers_;
 };
 

@@ -47,6 +47,8 @@ class Closure {
   // cut: what comes behind a match without open lookaheads does not count.
   Closure(const Code& code, Lookaheads* aheads, uint64_t behind, bool cut, Threads& out)
       : code_(code), aheads_(aheads), behind_(behind), cut_(cut), out_(out) {}
+  // Nothing of the text was read yet.
+  void set_begin() { begin_ = true; }
   // False: the list is cut here.
   bool add(uint32_t pc, uint32_t open);
   // Reads a byte with each thread of a list, in order.
@@ -69,7 +71,7 @@ class Closure {
   Threads& out_;
   std::vector<Path> stack_;
   std::map<Path, bool> seen_;
-  bool matched_ = false;
+  bool matched_ = false, begin_ = false;
 };
 
 // Reads a byte; the result has a bit for each lookbehind that matches now.

@@ -29,6 +29,7 @@ struct LarkMachine::Memory final : MachineMemory {
   std::unordered_map<State, bool> live;
   std::unordered_map<State, Jump> jumps;
   std::unordered_map<State, uint32_t> costs;
+  std::map<std::pair<State, int>, bool> comes_free;
   Live::Known known;
   LooseCosts::Memo loose;
   std::map<std::tuple<LexState, Guards, int32_t, int32_t>, std::vector<LineEnd>> line_ends;  // node-based: references stay
@@ -42,7 +43,7 @@ LarkMachine::Memory& LarkMachine::memory(Request& r) const {
 
 State LarkMachine::state(Memory& m, const Context& c, LexState q) const { return (State{m.contexts.intern(c)} << 32) | q; }
 
-State LarkMachine::before_token(Memory& m, const Context& c) const { return state(m, c, m.stacks.lexer(c.stacks)); }
+State LarkMachine::before_token(Memory& m, const Context& c, bool begin) const { return state(m, c, m.stacks.lexer(c.stacks, begin)); }
 
 State LarkMachine::next(Request& r, State s, uint8_t b) const {
   if (handle(s) == 0) return kDead;
@@ -92,7 +93,7 @@ const LarkMachine::Jump& LarkMachine::jump_from(Memory& m, State s) const {
   Jump made;
   each_end(m, s, [&](const Context& to) {
     made.accepting = made.accepting || is_complete(m, to);
-    const State next = before_token(m, to);
+    const State next = before_token(m, to, handle(s) == 0);
     if (grammar_->lexer().more(lex(next)) && (spelled_ || is_live(m, next))) made.states.push_back(next);
   });
   return m.jumps[s] = std::move(made);
@@ -244,6 +245,14 @@ bool LarkMachine::is_free(Memory& m, const Context& c, bool newline, int depth) 
 }
 
 bool LarkMachine::comes_free(Memory& m, const Context& c, LexState q, int depth) const {
+  const std::pair key{state(m, c, q), depth};
+  if (const auto hit = m.comes_free.find(key); hit != m.comes_free.end()) return hit->second;
+  const bool free = find_free(m, c, q, depth);
+  m.comes_free.emplace(key, free);
+  return free;
+}
+
+bool LarkMachine::find_free(Memory& m, const Context& c, LexState q, int depth) const {
   const Indents& indents = grammar_->indents();
   Live& live = grammar_->exact();
   std::vector<std::pair<Context, bool>> ends;
@@ -267,7 +276,7 @@ bool LarkMachine::comes_free(Memory& m, const Context& c, LexState q, int depth)
 bool LarkMachine::find_live(Memory& m, State s) const {
   const Context c = m.contexts[handle(s)];
   const LexState q = lex(s);
-  const bool between = q == m.stacks.lexer(c.stacks);
+  const bool between = grammar_->lexer().is_between(q);
   if (between && is_complete(m, c)) return true;
   if (grammar_->is_loose()) {
     if (!can_go_on(m, c, q)) return false;
@@ -278,8 +287,8 @@ bool LarkMachine::find_live(Memory& m, State s) const {
         if (t != indents.newline && m.stacks.can_feed(c.stacks, t)) return true;
     }
     if (!indents.on && between && grammar_->lexer().next_guards(c.guards, grammar_->rest_byte()) == kNoGuards) return true;
-    if (comes_free(m, c, q, kMaxLook)) return true;
-    if (indents.on) return false;
+    if (indents.on) return comes_free(m, c, q, kMaxLook);
+    if (comes_free(m, c, q, 0)) return true;
   }
   return grammar_->exact().cost(m.stacks, c.stacks, q, c.guards, m.known) < kNoCost;
 }
@@ -296,7 +305,7 @@ uint32_t LarkMachine::cost_behind(Memory& m, const Context& c, bool newline, int
   if (is_complete(m, c)) return 0;
   const bool rests = c.guards == kNoGuards || grammar_->is_rest(c.guards);
   if (!newline && (rests || grammar_->lexer().next_guards(c.guards, grammar_->rest_byte()) == kNoGuards))
-    return add_cost(rests ? 0 : 1, grammar_->costs().stack_cost(m.stacks, m.loose, c.stacks));
+    return add_cost(rests ? 0 : 1, grammar_->costs().stack_cost(m.stacks, m.loose, c.stacks, m.layouts.top(m.layouts[c.layout].columns)));
   return depth > 0 ? loose_cost(m, c, m.stacks.lexer(c.stacks), depth - 1) : kNoCost;
 }
 
