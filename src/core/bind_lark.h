@@ -102,7 +102,11 @@ inline void bind_lark(nb::module_& m) {
         return grammar->is_loose() ? 1 : 0;
       })
       .def("set_seconds", &PyLark::set_seconds)
-      .def("stop", &PyLark::stop);
+      .def("stop", &PyLark::stop)
+      .def("counts", [](PyLark& self) {
+        const auto grammar = self.over(nullptr);
+        return nb::make_tuple(grammar->exact().entry_count(), grammar->exact().done(), grammar->lexer().guards_count(), grammar->lexer().state_count());
+      });
 }
 
 }  // namespace mw

@@ -211,7 +211,38 @@ Guard Lexer::step_guard(Guard g, uint32_t c) {
   return made;
 }
 
+// Whether every text that breaks b breaks a. The lock is held.
+bool Lexer::implies(Guard a, Guard b) {
+  if (const auto hit = implies_.find({a, b}); hit != implies_.end()) return hit->second;
+  const bool found = find_implies(a, b);
+  implies_.emplace(std::pair{a, b}, found);
+  return found;
+}
+
+// Both automata side by side; where that takes too long, no.
+bool Lexer::find_implies(Guard a, Guard b) {
+  constexpr size_t kMaxPairs = 256;
+  std::vector<std::pair<Guard, Guard>> work{{a, b}};
+  for (size_t i = 0; i < work.size(); ++i) {
+    const auto [x, y] = work[i];
+    if (work.size() > kMaxPairs || (guards_[x].may_end && !guards_[y].may_end)) return false;
+    for (uint32_t c = 0; c < code_.class_count(); ++c) {
+      const Guard x_next = step_guard(x, c), y_next = step_guard(y, c);
+      if (x_next == kVoid || y_next == kFree || x_next == y_next) continue;
+      if (x_next == kFree || y_next == kVoid) return false;
+      if (std::find(work.begin(), work.end(), std::pair{x_next, y_next}) == work.end()) work.push_back({x_next, y_next});
+    }
+  }
+  return true;
+}
+
+// Guards that others imply are left out: sets that forbid the same would be many.
 Guards Lexer::intern(std::vector<Guard> members) {
+  for (size_t i = 0; members.size() > 1 && i < members.size();) {
+    const bool implied = std::any_of(members.begin(), members.end(), [&](Guard m) { return m != members[i] && implies(m, members[i]); });
+    if (implied) members.erase(members.begin() + static_cast<std::ptrdiff_t>(i));
+    else ++i;
+  }
   const auto [it, fresh] = set_index_.try_emplace(std::move(members), static_cast<Guards>(sets_.size()));
   if (!fresh) return it->second;
   GuardSet& set = sets_[sets_.append()];

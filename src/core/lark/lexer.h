@@ -159,6 +159,8 @@ class Lexer {
   Guard step_guard(Guard g, uint32_t c);
   bool is_possible(Guard g);
   Guards make_next_guards(Guards s, uint32_t c);
+  bool implies(Guard a, Guard b);
+  bool find_implies(Guard a, Guard b);
   LexState intern(Key key);
   Guard intern(GuardKey key);
   Guards intern(std::vector<Guard> members);
@@ -184,6 +186,7 @@ class Lexer {
   std::map<GuardKey, Guard> guard_index_;
   std::map<std::vector<Guard>, Guards> set_index_;
   std::map<std::pair<Guards, Guard>, Guards> with_;
+  std::map<std::pair<Guard, Guard>, bool> implies_;
   std::deque<Reach> reaches_;
   std::vector<LexState> start_memo_[2];  // the second at the start of the text
   std::map<std::vector<uint64_t>, LexState> subset_memo_[2];

@@ -94,6 +94,7 @@ class Live {
   Guards guards(Control c) const { return controls_[c].first; }
   std::mutex& mutex() { return mutex_; }
   size_t entry_count() const { return entries_.size(); }
+  size_t done() const { return done_; }  // exits handed on, about
 
  private:
   static constexpr uint32_t kBoundary = 0xffffffffu;  // before a token; the only one without look-aheads (general tables)

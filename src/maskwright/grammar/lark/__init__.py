@@ -66,7 +66,7 @@ class LarkPlan:
         return False
 
     def start(self, program: _core.Program) -> None:
-        """Allocates and defines the root. Raises LarkError, and LimitError while it is found out what can be spelled."""
+        """Allocates and defines the root. Raises LarkError; LimitError while it is found out what can be spelled."""
         node = program.new_node()
         try:
             searched(self.grammar, lambda: program.define_lark(node, self.grammar), self.budget)

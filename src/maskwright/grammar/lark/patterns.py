@@ -250,7 +250,8 @@ class PatternCompiler:
 
 
 def _begins_with_anchor(items: Any) -> bool:
-    op, arg = next(iter(items), (None, None))
+    first: tuple[Any, Any] = next(iter(items), (None, None))
+    op, arg = first
     if op is sre.BRANCH:
         return all(map(_begins_with_anchor, arg[1]))
     if op is sre.SUBPATTERN:
