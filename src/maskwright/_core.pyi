@@ -47,6 +47,9 @@ class LarkGrammar:
     def set_seconds(self, seconds: float) -> None:
         """How long the searches of `survey` and `define_lark` may take from now on, together."""
 
+    def counts(self) -> tuple[int, int, int, int]:
+        """Of the search: places looked at, ways out of them handed on (about), sets of guards, states of the lexer."""
+
     def stop(self) -> None:
         """Makes a `survey` or `define_lark` that another thread has begun raise RuntimeError."""
 

@@ -82,8 +82,20 @@ std::vector<LexState> Live::lexers(uint32_t state, bool begin) {
 void Live::look_at_watch() {
   if (closed_) return;
   if (watch_->stop.load(std::memory_order_relaxed)) throw Stopped();
-  const bool late = ++looks_ % 1024 == 0 && std::chrono::steady_clock::now() > watch_->deadline;
-  if (late || done_ > kMaxJobs || lexer_.guards_count() > kMaxGuards) throw LiveLimit(lexer_.most_guarded());
+  const bool late = ++looks_ % 16 == 0 && std::chrono::steady_clock::now() > watch_->deadline;
+  if (late || done_ > kMaxJobs || lexer_.guards_count() > kMaxGuards) throw LiveLimit(blame());
+}
+
+// Guards, if there are any to speak of; else the state with the most ways out.
+std::string Live::blame() const {
+  constexpr size_t kFew = 16;
+  if (const auto [ended, longer] = lexer_.most_guarded(); ended != kNoType && lexer_.guards_count() > kFew)
+    return ": where #" + std::to_string(ended) + " ends, #" + std::to_string(longer) +
+           " could go on, and that it does not is a claim about all the text behind it";
+  std::map<uint32_t, size_t> exits;
+  for (const Entry& e : entries_) exits[e.point.state] += e.exits.size();
+  const auto most = std::max_element(exits.begin(), exits.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == exits.end() ? "" : ": too many ways lead through @" + std::to_string(most->first);
 }
 
 uint32_t Live::entry(const Point& p) {
@@ -289,8 +301,13 @@ uint32_t Live::cost(const Stacks& stacks, StackSet s, LexState q, Guards g, Know
   Search search(*this, stacks, known);
   const Control c = control(g);
   const std::vector<Outcome>& ends = outcomes(q, c);
+  // Behind the whole text nothing goes on; what ends there ends on other tops too.
+  const auto is_last = [&](uint32_t state) {
+    return tables_.general && std::any_of(tables_.starts.begin(), tables_.starts.end(), [&](const auto& start) { return start.end == state; });
+  };
   for (const NodeRef top : stacks.tops(s)) {
     const uint32_t state = stacks.node(top).state;
+    if (is_last(state)) continue;
     for (const Outcome& o : ends) {
       if (o.ignore) search.begin(top, true, {state, kBoundary, o.control}, o.cost);
       if (!o.feed) continue;

@@ -33,15 +33,9 @@ namespace mw::lark {
 
 using Control = uint32_t;  // guards, and a node of the trie
 
-// The front end puts the names of terminals for #numbers.
+// The front end puts the names of terminals for #numbers, and of rules for @states.
 struct LiveLimit : std::length_error {
-  explicit LiveLimit(std::pair<Type, Type> blamed)
-      : std::length_error("whether every text can be finished takes too long to decide" + told(blamed)) {}
-  static std::string told(std::pair<Type, Type> blamed) {
-    if (blamed.first == kNoType) return "";
-    return ": where #" + std::to_string(blamed.first) + " ends, #" + std::to_string(blamed.second) +
-           " could go on, and that it does not is a claim about all the text behind it";
-  }
+  explicit LiveLimit(const std::string& why) : std::length_error("whether every text can be finished takes too long to decide" + why) {}
 };
 
 // Another thread no longer wants the compile.
@@ -141,6 +135,7 @@ class Live {
   void expand_boundary(uint32_t e);
   void expand_ahead(uint32_t e);
   void look_at_watch();
+  std::string blame() const;
   // Whether the text may end where a nonterminal has ended.
   bool ends_text(uint32_t ahead, Control c) const;
   void read(uint32_t from, const Reader& reader, uint32_t cost);

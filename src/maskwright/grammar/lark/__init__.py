@@ -240,7 +240,7 @@ class Lark(Constraint):
         grammar = _core.LarkGrammar(lowered.words)
         grammar.set_seconds(budget.seconds_left)
         places = self.places()
-        limit = partial(self._limit, lowered.terminals)
+        limit = partial(self._limit, lowered)
         try:
             verdict = searched(grammar, grammar.survey, budget)
         except ValueError as error:
@@ -260,12 +260,17 @@ class Lark(Constraint):
         report = Report((ReportEntry("", "grammar", "enforced", detail),))
         return LarkPlan(grammar, lowered.terminals, lowered.rules, report, limit, budget)
 
-    def _limit(self, terminals: tuple[str, ...], message: str, hint: str) -> LimitError:
-        """The core's complaint, with the names of its terminals, at the place of the first."""
-        numbers = [int(n) for n in re.findall(r"#(\d+)", message)]
-        told = re.sub(r"#(\d+)", lambda m: terminals[int(m[1])], message)
-        shown = terminals[numbers[0]] if numbers else "grammar"
-        place = self.places().text(shown) if shown.startswith('"') else self.places().terminal(shown)
+    def _limit(self, lowered: Lowered, message: str, hint: str) -> LimitError:
+        """The core's complaint, with the names of its terminals or rules, at the place of the first."""
+        places = self.places()
+        place = "grammar"
+        if found := re.search(r"#(\d+)", message):
+            shown = lowered.terminals[int(found[1])]
+            place = places.text(shown) if shown.startswith('"') else places.terminal(shown)
+        elif found := re.search(r"@(\d+)", message):
+            place = places.rule(lowered.rules[int(found[1])].split(", ")[0])
+        told = re.sub(r"#(\d+)", lambda m: lowered.terminals[int(m[1])], message)
+        told = re.sub(r"@(\d+)", lambda m: f"rule {lowered.rules[int(m[1])]}", told)
         return LimitError(told, location=place, hint=f"{hint}; or raise CompileLimits.seconds")
 
     def reading(self, vocabulary: Vocabulary, banned: Collection[int]) -> Vocabulary:
