@@ -29,8 +29,10 @@ LOOKING = (
 ANCHORED = (
     "/^a/", "/^b|a/", r"/\Aab/", "/a?^b/", "/(^a|b)+/", "/^[ab]+/", "/(?:^|c)a/", "/(^ab|^b)c?/", r"/a|\A[ab]+?/",
 )  # fmt: skip
-LINES = ("/a.b?/s", "/.a?/s", "/.*?b/s", "/a$/m", "/b$/m", r"/\n/", r"/a\n^b/m", r"/[^a]/", "/.+/", r"/b\n?/", r"/a(?=\n)/",
-         r"/\s/")  # fmt: skip
+LINES = (
+    "/a.b?/s", "/.a?/s", "/.*?b/s", "/a$/m", "/b$/m", r"/\n/", r"/a\n^b/m", r"/[^a]/", "/.+/", r"/b\n?/",
+    r"/a(?=\n)/", r"/\s/",
+)  # fmt: skip
 IGNORES = ('" "', "/ +/", "/ +?/", '"c"', "/c+/", "/ |c/", "/ b?/", '"a"', "/[ c]+/")
 LOOKING_IGNORES = ("/ (?!c)/", "/ +(?=a)/", "/^ +/", "/^c| /")
 IMPORT = "%import common.WS_INLINE\n%ignore WS_INLINE\n"

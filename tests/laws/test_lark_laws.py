@@ -1,8 +1,8 @@
 """Random grammars: every text that lark parses can be produced, and every complete output parses under lark.
 
 For each grammar, over short texts and complete outputs that were changed a little, the verdict is lark's; random walks
-over the masks of two of three vocabularies end, by the way the costs tell, in a text that lark parses; masks hold exactly
-the tokens that are accepted.
+over the masks of two vocabularies, of three, end in a text that lark parses, by the way that the costs tell; masks hold
+exactly the tokens that are accepted.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def oracle_of(case: GrammarCase) -> LarkOracle | None:
 
 
 def compared(case: GrammarCase, rng: random.Random, length: int, most: int = 400) -> str:
-    """Holds one grammar against lark, on (at most so many of) all texts of some length, and others; what became of it."""
+    """Holds one grammar against lark, on some (at most) of the texts of a length, and on others; what became of it."""
     texts = all_texts(case.alphabet, length)
     texts = texts if len(texts) <= most else rng.sample(texts, most)
     refusal: mw.ConstraintError | None = None

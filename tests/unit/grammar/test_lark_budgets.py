@@ -41,7 +41,8 @@ def test_every_budget_is_kept(compiled: mw.CompiledGrammar) -> None:
     for seed in range(3):
         rng = random.Random(seed)
         matcher, text = compiled.matcher(), b""
-        for piece in (b"if a:", b"\n" + b" " * rng.randint(1, 9), b"try:", b"\n" + b" " * rng.randint(10, 20), b"a = (b"):
+        blanks = [b"\n" + b" " * rng.randint(*most) for most in ((1, 9), (10, 20))]
+        for piece in (b"if a:", blanks[0], b"try:", blanks[1], b"a = (b"):
             assert matcher.accept_text(piece)
             text += piece
         budget = matcher.min_tokens_to_accept()

@@ -112,3 +112,5 @@ def test_without_special_nothing_changes_and_with_it_there_is_no_tree() -> None:
     assert mw.Lark("start: /a/", special={}) == mw.Lark("start: /a/")
     with pytest.raises(mw.LarkError, match="no parser"):
         grammar.tree("a")
+    with pytest.raises(mw.LarkError, match="replays texts"):
+        mw.explain(grammar, "a")
