@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <atomic>
@@ -48,6 +49,8 @@ class PyLark {
   }
 
   bool indents() const { return source_->indents.on; }
+  // What survey() said when the grammar was compiled first; -1: that is not known.
+  int known_verdict() const { return !source_->survey.known ? -1 : source_->survey.rest_byte >= 0 ? 1 : 0; }
 
  private:
   std::shared_ptr<const lark::Source> source_;
@@ -96,6 +99,7 @@ inline void bind_lark(nb::module_& m) {
       .def("survey", [](PyLark& self) {
         const Gate::Pass pass;
         nb::gil_scoped_release release;
+        if (const auto known = self.known_verdict(); known >= 0) return known;
         const auto grammar = self.over(nullptr);
         if (self.indents() && !grammar->is_loose()) return -2;
         if (grammar->is_empty()) return -1;
@@ -106,6 +110,11 @@ inline void bind_lark(nb::module_& m) {
       .def("counts", [](PyLark& self) {
         const auto grammar = self.over(nullptr);
         return nb::make_tuple(grammar->exact().entry_count(), grammar->exact().done(), grammar->lexer().guards_count(), grammar->lexer().state_count());
+      })
+      .def("survey_words", [](PyLark& self) {
+        const Gate::Pass pass;
+        nb::gil_scoped_release release;
+        return lark::write_survey(self.over(nullptr)->survey());
       });
 }
 

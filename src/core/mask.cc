@@ -18,7 +18,7 @@ size_t MaskRecord::bytes_used() const {
   const auto of = [](const MaskPart& p) {
     return sizeof(MaskPart) + p.dense.size() * sizeof(void*) + (p.add.size() + p.remove.size()) * sizeof(TokenId);
   };
-  size_t n = sizeof(MaskRecord) + of(plain) + doubts.size() * sizeof(TokenId) + kept.size() * sizeof(kept[0]);
+  size_t n = sizeof(MaskRecord) + owned_bytes + of(plain) + doubts.size() * sizeof(TokenId) + kept.size() * sizeof(kept[0]);
   for (const MaskPart& p : repaired) n += of(p);
   return n;
 }

@@ -22,6 +22,7 @@ struct MaskRecord {
   std::vector<MaskPart> repaired;  // with
   std::vector<std::shared_ptr<const void>> kept;  // bases that the sets belong to
   std::vector<TokenId> doubts;     // where items must differ: tokens of which it depends on the position (uniqueness.h)
+  size_t owned_bytes = 0;          // of sets that are this mask's alone
   uint32_t max_cost = kNoCost;     // the largest closing cost after any of its tokens, where costs were asked for
   size_t bytes_used() const;
   // row: words of the vocabulary's size.
@@ -56,7 +57,13 @@ class Walker {
     out_.kept.push_back(std::move(base));
     return kept;
   }
+  // Likewise a set that this mask alone holds.
+  const TokenSet& keep_own(std::shared_ptr<const TokenSet> set) {
+    out_.owned_bytes += set->bytes_used();
+    return keep(std::move(set));
+  }
   void note_dropped() { dropped_ = true; }
+  void note_live() { ++live_nodes_; }  // what a machine reached in walks of its own
   void add(const TokenSet& set);
   void add(std::span<const TokenId> tokens);
   // Tokens that end with an item.

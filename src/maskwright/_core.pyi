@@ -41,6 +41,8 @@ class LarkGrammar:
     """A lowered Lark grammar; words: grammar/lark/lowered.py."""
 
     def __init__(self, words: Any) -> None: ...
+    def survey_words(self) -> list[int]:
+        """What survey() found, as the last part of the words of a grammar (grammar/lark/lowered.py)."""
     def survey(self) -> int:
         """-1: no text at all; 1: everything can be finished after some ignored text; 0: neither. Raises ValueError."""
 

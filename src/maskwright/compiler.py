@@ -15,8 +15,6 @@ from typing import Any
 
 from maskwright import _core
 from maskwright.errors import UnsatisfiableError, VocabularyError
-from maskwright.grammar import saved
-from maskwright.grammar.descriptions import describe, restore
 from maskwright.grammar.plan import Cancel, CompileLimits, Constraint, Plan, Report
 from maskwright.vocabulary import Vocabulary
 
@@ -107,6 +105,9 @@ class CompiledGrammar:
             MaskwrightError: the constraint holds objects that no file can (items of a `Choice`, say).
             OSError: the file cannot be written; the old one, if any, is as it was.
         """
+        from maskwright.grammar import saved
+        from maskwright.grammar.descriptions import describe  # imports what all kinds of constraints need
+
         saved.write(
             Path(path),
             saved.Saved(
@@ -137,6 +138,9 @@ class CompiledGrammar:
             ConstraintError: as `compile`.
             OSError: the file cannot be read.
         """
+        from maskwright.grammar import saved
+        from maskwright.grammar.descriptions import restore
+
         found = saved.read(Path(path))
         if (found.fingerprint, found.size) != (vocabulary.fingerprint, vocabulary.size):
             raise VocabularyError(

@@ -20,8 +20,7 @@ from maskwright.reference.lark import LarkOracle
 FIRST = 700_000  # seeds of grammars that no other law compiles, since compiled ones are remembered
 MOST = 250
 
-# The package's attributes of these names are functions.
-lark, load, lower = (import_module(f"maskwright.grammar.lark{name}") for name in ("", ".load", ".lower"))
+load, lower = (import_module(f"maskwright.grammar.lark.{name}") for name in ("load", "lower"))
 
 _star, _up_to, _ahead = assembly.Assembly.star, assembly.Assembly.up_to, assembly.Assembly.ahead
 _options, _start, _flatten, _load = assembly.Assembly.options, lexers.Terminals.start, lower.flatten, load.load
@@ -64,7 +63,7 @@ MUTANTS: dict[str, tuple[tuple[str, str], Any, str, Any]] = {
     "case matters always": (EARLEY, patterns, "_I", 0),
     "^ holds everywhere": (EARLEY, patterns.PatternCompiler, "begin", lambda *_: None),
     "^ holds nowhere": (LALR, patterns.PatternCompiler, "begin", lambda self, *_: self.out.char(())),
-    "one start is enough": (EARLEY, lark, "load", _one_start),
+    "one start is enough": (EARLEY, load, "load", _one_start),
 }  # fmt: skip
 
 

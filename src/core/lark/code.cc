@@ -88,6 +88,7 @@ Code::Code(std::vector<Instr> code, const std::vector<CodeRanges>& classes, std:
   for (const CodeRanges& ranges : classes) roots_.push_back(utf8_.add(without(ranges, lacking)));
   anchored_ = std::any_of(code_.begin(), code_.end(), [](const Instr& i) { return i.op == Op::Begin; });
   find_classes();
+  fill_next();
   find_hopes();
   CodeRanges any = without({{0, 0xD7FF}, {0xE000, 0x10FFFF}}, lacking);
   for (const CodeRanges& ranges : classes)
@@ -97,20 +98,11 @@ Code::Code(std::vector<Instr> code, const std::vector<CodeRanges>& classes, std:
 
 void Code::find_classes() {
   std::bitset<257> starts;  // bytes that some edge begins at, or ends before
-  for (const uint32_t root : roots_) {
-    std::vector<uint32_t> stack{root}, seen;
-    while (!stack.empty()) {
-      const uint32_t n = stack.back();
-      stack.pop_back();
-      if (std::find(seen.begin(), seen.end(), n) != seen.end()) continue;
-      seen.push_back(n);
-      for (const auto& e : utf8_.edges(n)) {
-        starts.set(e.lo);
-        starts.set(e.hi + 1u);
-        if (e.next != 0) stack.push_back(e.next);
-      }
+  for (uint32_t n = 0; n < utf8_.size(); ++n)
+    for (const auto& e : utf8_.edges(n)) {
+      starts.set(e.lo);
+      starts.set(e.hi + 1u);
     }
-  }
   for (uint32_t b = 0; b < 256; ++b) {
     if (b == 0 || starts.test(b)) {
       byte_of_.push_back(static_cast<uint8_t>(b));
@@ -118,6 +110,13 @@ void Code::find_classes() {
     }
     class_of_[b] = static_cast<uint8_t>(class_count_ - 1);
   }
+}
+
+void Code::fill_next() {
+  next_.assign(utf8_.size() * class_count_, Utf8Automata::kNone);
+  for (uint32_t n = 0; n < utf8_.size(); ++n)
+    for (const auto& e : utf8_.edges(n))
+      for (uint32_t c = class_of_[e.lo]; c <= class_of_[e.hi]; ++c) next_[size_t{n} * class_count_ + c] = e.next;
 }
 
 template <class F>
@@ -136,35 +135,25 @@ void Code::each_successor(uint32_t pc, F f) const {
 void Code::find_hopes() {
   asks_.assign(code_.size(), 0);
   hopeful_.assign(code_.size(), false);
+  terminals_.assign(code_.size(), kNoTerminal);
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t pc = static_cast<uint32_t>(code_.size()); pc-- > 0;) {
       uint64_t asks = code_[pc].op == Op::Behind ? uint64_t{1} << code_[pc].a : 0;
       bool hope = code_[pc].op == Op::Match;
+      uint32_t terminal = hope ? static_cast<uint32_t>(code_[pc].a) : kNoTerminal;
       each_successor(pc, [&](uint32_t to) {
+        if (terminal == kNoTerminal) terminal = terminals_[to];
         asks |= asks_[to];
         hope = hope || hopeful_[to];
       });
-      if (asks == asks_[pc] && hope == hopeful_[pc]) continue;
+      if (asks == asks_[pc] && hope == hopeful_[pc] && terminal == terminals_[pc]) continue;
+      terminals_[pc] = terminal;
       asks_[pc] = asks;
       hopeful_[pc] = hope;
       changed = true;
     }
   }
-}
-
-uint32_t Code::terminal(uint32_t pc) const {
-  std::vector<uint32_t> work{pc};
-  std::vector<bool> seen(code_.size(), false);
-  while (!work.empty()) {
-    const uint32_t at = work.back();
-    work.pop_back();
-    if (seen[at]) continue;
-    seen[at] = true;
-    if (code_[at].op == Op::Match) return static_cast<uint32_t>(code_[at].a);
-    each_successor(at, [&](uint32_t to) { work.push_back(to); });
-  }
-  return 0xffffffffu;
 }
 
 }  // namespace mw::lark

@@ -49,6 +49,7 @@ class Utf8Automata {
   // The first node of a class. Of an empty class: a node without edges.
   uint32_t add(const CodeRanges& ranges);
   std::span<const Edge> edges(uint32_t node) const { return nodes_[node]; }
+  size_t size() const { return nodes_.size(); }
   // The node behind a byte; kNone where there is none.
   static constexpr uint32_t kNone = 0xffffffffu;
   uint32_t next(uint32_t node, uint8_t b) const {
@@ -73,8 +74,11 @@ class Code {
        const CodeRanges& lacking);
 
   const Instr& operator[](uint32_t pc) const { return code_[pc]; }
+  size_t size() const { return code_.size(); }
   uint32_t first(uint32_t pc) const { return roots_[static_cast<size_t>(code_[pc].a)]; }  // of a Char: its first node
   const Utf8Automata& utf8() const { return utf8_; }
+  // As utf8().next, at once.
+  uint32_t next(uint32_t node, uint8_t b) const { return next_[size_t{node} * class_count_ + class_of_[b]]; }
   uint32_t any() const { return any_; }  // the first node of all characters that texts may have
   std::span<const int32_t> behinds() const { return behinds_; }
   // Which lookbehinds a thread here may still ask for, a bit each.
@@ -83,8 +87,9 @@ class Code {
   bool hopeful(uint32_t pc) const { return hopeful_[pc]; }
   // Whether some program asks for the start of the text.
   bool is_anchored() const { return anchored_; }
-  // The terminal whose program this is part of.
-  uint32_t terminal(uint32_t pc) const;
+  // The terminal whose program this is part of; kNoTerminal where it never matches.
+  static constexpr uint32_t kNoTerminal = 0xffffffffu;
+  uint32_t terminal(uint32_t pc) const { return terminals_[pc]; }
   // Bytes of one class are alike in all programs.
   uint32_t class_count() const { return class_count_; }
   uint32_t class_of(uint8_t b) const { return class_of_[b]; }
@@ -92,6 +97,7 @@ class Code {
 
  private:
   void find_classes();
+  void fill_next();
   void find_hopes();
   template <class F>
   void each_successor(uint32_t pc, F f) const;
@@ -102,6 +108,8 @@ class Code {
   Utf8Automata utf8_;
   std::vector<uint64_t> asks_;
   std::vector<bool> hopeful_;
+  std::vector<uint32_t> terminals_;
+  std::vector<uint32_t> next_;  // by node of utf8_ and class of bytes
   std::array<uint8_t, 256> class_of_{};
   std::vector<uint8_t> byte_of_;
   uint32_t class_count_ = 0, any_ = 0;

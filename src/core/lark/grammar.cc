@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 
 namespace mw::lark {
 namespace {
@@ -55,7 +56,63 @@ bool find_ends(Lexer& lexer, Part& part) {
   return true;
 }
 
+// Lexers that are used only at the start of a text that may be empty, where nothing has to be passed over.
+std::vector<bool> lexers_at_start(const Source& source) {
+  std::vector<bool> at_start(std::max<size_t>(source.lexers.size(), 1), false);
+  const Tables& t = source.tables;
+  if (t.general || t.lexer_of.empty()) return at_start;
+  for (const auto& start : t.starts)
+    if (t.at(start.state, t.terminals) != 0) at_start[t.lexer_of[start.state]] = true;
+  for (uint32_t s = 0; s < t.states; ++s)
+    if (std::none_of(t.starts.begin(), t.starts.end(), [&](const auto& start) { return start.state == s; }))
+      at_start[t.lexer_of[s]] = false;
+  return at_start;
+}
+
+uint32_t part_count(const Source& source) {
+  return static_cast<uint32_t>(source.kind == Lexer::Kind::First ? source.lexers.size() : source.ignored.size());
+}
+
+LexState part_start(const Source& source, Lexer& lexer, uint32_t part) {
+  return source.kind == Lexer::Kind::First ? lexer.start(part) : lexer.start_of(part);
+}
+
+// The way to an end of ignored text with some guard, from a part. False: there is none.
+bool find_place(const Source& source, Lexer& lexer, Guard wanted, Survey::Place& place) {
+  std::vector<std::pair<LexState, std::vector<uint8_t>>> work{{part_start(source, lexer, place.part), {}}};
+  std::set<LexState> seen{work[0].first};
+  for (size_t i = 0; i < work.size(); ++i) {
+    const auto [at, bytes] = work[i];
+    const auto& ends = lexer.ends(at);
+    for (uint32_t k = 0; k < ends.size(); ++k)
+      if (ends[k].ignore && ends[k].guard == wanted) {
+        place.bytes = bytes;
+        place.end = k;
+        return true;
+      }
+    for (uint32_t c = 0; c < lexer.code().class_count(); ++c) {
+      const LexState to = lexer.next(at, lexer.code().byte_of(c));
+      if (to == 0 || !seen.insert(to).second) continue;
+      work.push_back({to, bytes});
+      work.back().second.push_back(lexer.code().byte_of(c));
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+std::vector<Guards> rest_behind(const Source& source, Lexer& lexer, uint8_t b) {
+  std::vector<Guards> found(std::max<size_t>(source.lexers.size(), 1), kVoidGuards);
+  const bool first = source.kind == Lexer::Kind::First;
+  for (uint32_t part = 0; part < part_count(source); ++part)
+    for (const TokenEnd& e : lexer.ends(lexer.next(part_start(source, lexer, part), b)))
+      if (Guards& slot = found[first ? part : 0]; e.ignore && slot == kVoidGuards) slot = lexer.with(kNoGuards, e.guard);
+  const std::vector<bool> at_start = lexers_at_start(source);
+  for (size_t i = 0; i < found.size(); ++i)
+    if (found[i] == kVoidGuards && at_start[i]) found[i] = kNoGuards;
+  return found;
+}
 
 int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<Guards>& rest, std::vector<Guard>& checked) {
   const bool ignores = std::find(source.ignored.begin(), source.ignored.end(), true) != source.ignored.end();
@@ -67,26 +124,6 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
     if (!find_ends(lexer, part)) return -1;
     if (indents.on) std::erase_if(part.wanted, [&](Type t) { return t == indents.indent || t == indents.dedent; });
   }
-  // At the start of a text that may be empty nothing has to be passed over: it can end there.
-  std::vector<bool> at_start(std::max<size_t>(source.lexers.size(), 1), false);
-  if (!source.tables.general && !source.tables.lexer_of.empty()) {
-    const Tables& t = source.tables;
-    for (const auto& start : t.starts)
-      if (t.at(start.state, t.terminals) != 0) at_start[t.lexer_of[start.state]] = true;
-    for (uint32_t s = 0; s < t.states; ++s)
-      if (std::none_of(t.starts.begin(), t.starts.end(), [&](const auto& start) { return start.state == s; }))
-        at_start[t.lexer_of[s]] = false;
-  }
-  // The guards behind the byte: for each lexer its own, or what some part of it leaves.
-  const auto rest_behind = [&](uint8_t b) {
-    std::vector<Guards> found(std::max<size_t>(source.lexers.size(), 1), kVoidGuards);
-    for (const Part& part : parts)
-      for (const TokenEnd& e : lexer.ends(lexer.next(part.start, b)))
-        if (e.ignore && found[part.lexer] == kVoidGuards) found[part.lexer] = lexer.with(kNoGuards, e.guard);
-    for (size_t i = 0; i < found.size(); ++i)
-      if (found[i] == kVoidGuards && at_start[i]) found[i] = kNoGuards;
-    return found;
-  };
   const auto is_newline = [&](const TokenEnd& e) { return indents.on && e.feed && e.type == indents.newline; };
   std::set<Guards> good_lines;  // behind a line end, where all else can be had
   const auto can_have_all = [&](const Part& part, Guards before, uint8_t b, bool newline) {
@@ -111,7 +148,7 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
     return all || indents.on;
   };
   const auto suits = [&](uint8_t b) {
-    rest = rest_behind(b);
+    rest = rest_behind(source, lexer, b);
     checked.clear();
     good_lines.clear();
     // The parser does not want another line end at once there (grammar/lark/indents.py).
@@ -129,7 +166,7 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
   };
   for (uint32_t c = 0; c < lexer.code().class_count(); ++c) {
     const uint8_t b = lexer.code().byte_of(c);
-    const std::vector<Guards> found = rest_behind(b);
+    const std::vector<Guards> found = rest_behind(source, lexer, b);
     if (b < 0x80 && std::find(found.begin(), found.end(), kVoidGuards) == found.end() && suits(b)) return b;
   }
   rest.clear();
@@ -141,16 +178,60 @@ Grammar::Grammar(std::shared_ptr<const Source> source, const CodeRanges& lacking
       exact_(source_->tables, lexer_, trie, watch) {
   if (source_->indents.on) lexer_.set_newline(source_->indents.newline, source_->indents.tab);
   if (trie != nullptr) return;
-  std::vector<Guard> checked;
-  rest_byte_ = find_rest_byte(*source_, lexer_, exact_, rest_, checked);
+  if (const Survey& known = source_->survey; known.known && lacking.empty()) {
+    rest_byte_ = known.rest_byte;
+    if (known.rests_without_guards) rest_.push_back(kNoGuards);
+    for (const auto& place : known.rest) rest_.push_back(lexer_.with(kNoGuards, replay(place)));
+    for (const auto& place : known.checked) checked_.push_back(replay(place));
+  } else {
+    rest_byte_ = find_rest_byte(*source_, lexer_, exact_, rest_, checked_);
+  }
+  std::sort(rest_.begin(), rest_.end());
+  rest_.erase(std::unique(rest_.begin(), rest_.end()), rest_.end());
   if (rest_byte_ < 0) return;
-  lexer_.set_rest(rest_byte(), std::move(checked));
+  lexer_.set_rest(rest_byte(), checked_);
   exact_.set_free([this](Guards g) { return is_rest(g) || lexer_.next_guards(g, rest_byte()) == kNoGuards; });
 }
 
 void Grammar::settle() {
   if (!is_loose()) exact_.explore();
   exact_.close();
+}
+
+// The guard of an end that was found when the grammar was compiled first.
+Guard Grammar::replay(const Survey::Place& place) {
+  LexState q = place.part < part_count(*source_) ? part_start(*source_, lexer_, place.part) : 0;
+  for (const uint8_t b : place.bytes) q = lexer_.next(q, b);
+  const auto& ends = lexer_.ends(q);
+  if (place.end >= ends.size()) throw std::invalid_argument("the lowered grammar is damaged: an end of a token is missing");
+  return ends[place.end].guard;
+}
+
+Survey Grammar::survey() {
+  Survey out;
+  out.known = true;
+  out.rest_byte = rest_byte_;
+  if (!is_loose()) return out;
+  const auto place_of = [&](Guard guard, std::vector<Survey::Place>& to) {
+    for (uint32_t part = 0; part < part_count(*source_); ++part) {
+      Survey::Place place{part, {}, 0};
+      if (find_place(*source_, lexer_, guard, place)) return to.push_back(place);
+    }
+    out.known = false;
+  };
+  for (const Guards g : rest_) {
+    if (g == kNoGuards) out.rests_without_guards = true;
+    else place_of(lexer_.only(g), out.rest);
+  }
+  for (const Guard g : checked_) place_of(g, out.checked);
+  return out;
+}
+
+LooseCosts& Grammar::costs() {
+  std::call_once(costs_once_, [&] {
+    costs_.emplace(source_->tables, lexer_, exact_, rest_behind(*source_, lexer_, rest_byte()), fixed_costs());
+  });
+  return *costs_;
 }
 
 bool Grammar::is_rest(Guards g) const { return std::find(rest_.begin(), rest_.end(), g) != rest_.end(); }

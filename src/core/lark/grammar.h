@@ -16,6 +16,19 @@ struct Indents {
   std::vector<Type> open, close;
 };
 
+// What was found out about a grammar over all bytes when it was compiled first, in terms that outlast it.
+struct Survey {
+  bool known = false;
+  int32_t rest_byte = -1;  // see Grammar
+  struct Place {           // a state of the lexer: what it has read since it began with a part
+    uint32_t part;         // index of a lexer; dynamic lexers: a terminal
+    std::vector<uint8_t> bytes;
+    uint32_t end;  // index of an end of a token there
+  };
+  bool rests_without_guards = false;
+  std::vector<Place> rest, checked;
+};
+
 // As it comes from the front end; see grammar/lark/lowered.py.
 struct Source {
   std::vector<Instr> code;
@@ -26,6 +39,7 @@ struct Source {
   std::vector<bool> ignored;
   Tables tables;
   Indents indents;
+  Survey survey;
 };
 
 class Grammar {
@@ -45,11 +59,9 @@ class Grammar {
   uint8_t rest_byte() const { return static_cast<uint8_t>(rest_byte_); }
   bool is_rest(Guards g) const;
   // Of a loose grammar.
-  LooseCosts& costs() {
-    std::call_once(costs_once_, [&] { costs_.emplace(source_->tables, lexer_, exact_, rest_, fixed_costs()); });
-    return *costs_;
-  }
+  LooseCosts& costs();
   bool is_empty();
+  Survey survey();
 
  private:
   // A line end: its byte, and ignored text behind it.
@@ -61,8 +73,11 @@ class Grammar {
   std::shared_ptr<const Source> source_;
   Lexer lexer_;
   Live exact_;
+  Guard replay(const Survey::Place& place);
+
   int rest_byte_ = -1;
-  std::vector<Guards> rest_;  // by lexer: behind ignored text
+  std::vector<Guards> rest_;   // behind ignored text, ascending
+  std::vector<Guard> checked_;  // other guards of ignored text under which everything can be finished
   std::once_flag costs_once_;
   std::optional<LooseCosts> costs_;
 };
@@ -71,7 +86,10 @@ class Grammar {
 // it frees the guards of all tokens; and behind it every token that the parser may want can be had, to be freed likewise.
 // Then whatever the parser can still take, in a grammar without useless rules and resolved conflicts, can be spelled
 // with that byte in between. -1: none found.
+// rest: by lexer, the guards behind it.
 int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<Guards>& rest,
                    std::vector<Guard>& checked);
+// The guards behind a rest byte, by lexer; kVoidGuards where it is not passed over.
+std::vector<Guards> rest_behind(const Source& source, Lexer& lexer, uint8_t b);
 
 }  // namespace mw::lark

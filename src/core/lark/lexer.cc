@@ -12,6 +12,30 @@ Lexer::Lexer(Code code, Kind kind, std::vector<LexerStart> starts, std::vector<b
   intern(std::vector<Guard>{});
 }
 
+namespace {
+
+uint64_t hash_threads(uint64_t h, const Threads& threads) {
+  for (const Thread& t : threads) h = mix(mix(h, uint64_t{t.pc} << 32 | t.dag), t.open);
+  return mix(h, threads.size());
+}
+
+uint64_t hash_trackers(uint64_t h, const Trackers& trackers) {
+  for (const auto& [index, threads] : trackers) h = hash_threads(mix(h, index), threads);
+  return h;
+}
+
+}  // namespace
+
+size_t Lexer::HashKey::operator()(const Key& key) const {
+  uint64_t h = mix(71, uint64_t{key.lexer} << 1 | (key.fresh ? 1u : 0u));
+  for (const Threads& list : key.lists) h = hash_threads(h, list);
+  return static_cast<size_t>(hash_trackers(hash_threads(h, key.words), key.trackers));
+}
+
+size_t Lexer::HashKey::operator()(const GuardKey& key) const {
+  return static_cast<size_t>(hash_trackers(mix(hash_threads(72, key.threads), key.open), key.trackers));
+}
+
 Lexer::Row Lexer::new_row() const {
   Row row(new std::atomic<uint32_t>[code_.class_count()]);
   for (uint32_t i = 0; i < code_.class_count(); ++i) row[i].store(kUnknown, std::memory_order_relaxed);
@@ -36,22 +60,34 @@ LexState Lexer::start(const std::vector<uint64_t>& terminals, bool begin) {
   begin = begin && code_.is_anchored();
   const std::scoped_lock lock(mutex_);
   const auto [it, fresh] = subset_memo_[begin].try_emplace(terminals, 0);
-  if (fresh) {
-    std::vector<uint32_t> programs;
-    const auto& all = starts_[0].programs;
-    for (size_t i = 0; i < all.size(); ++i)
-      if ((terminals[i / 64] >> (i % 64)) & 1) programs.push_back(all[i]);
-    it->second = start_locked(programs, {}, 0, begin);
-  }
+  if (!fresh) return it->second;
+  Key key;
+  key.fresh = true;
+  const auto& all = starts_[0].programs;
+  for (size_t i = 0; i < all.size(); ++i)
+    if ((terminals[i / 64] >> (i % 64)) & 1) {
+      const auto [one, unknown] = single_starts_[begin].try_emplace(all[i], 0);
+      if (unknown) one->second = start_locked({&all[i], 1}, {}, 0, begin);
+      const Key& part = *states_[one->second].key;
+      key.lists.insert(key.lists.end(), part.lists.begin(), part.lists.end());
+      key.trackers.insert(part.trackers.begin(), part.trackers.end());
+    }
+  it->second = intern(std::move(key));
   return it->second;
 }
 
-LexState Lexer::start_locked(const std::vector<uint32_t>& programs, const std::vector<uint32_t>& words, uint32_t lexer, bool begin) {
+LexState Lexer::start_of(Type t) {
+  std::vector<uint64_t> one(ignored_.size() / 64 + 1, 0);
+  one[t / 64] |= uint64_t{1} << (t % 64);
+  return start(one);
+}
+
+LexState Lexer::start_locked(std::span<const uint32_t> programs, std::span<const uint32_t> words, uint32_t lexer, bool begin) {
   Key key;
   key.lexer = lexer;
   key.fresh = true;
   uint64_t asked = 0;
-  const auto run = [&](const std::vector<uint32_t>& all, size_t first, size_t last, bool cut) {
+  const auto run = [&](std::span<const uint32_t> all, size_t first, size_t last, bool cut) {
     Threads list;
     Closure closure(code_, &aheads_, 0, cut, list);
     if (begin) closure.set_begin();
@@ -82,7 +118,10 @@ LexState Lexer::intern(Key key) {
   state.row = new_row();
   state.key = &it->first;
   for (const Threads& list : it->first.lists)
-    for (const Thread& t : list) state.more = state.more || code_[t.pc].op == Op::Char;
+    for (const Thread& t : list) {
+      state.more = state.more || code_[t.pc].op == Op::Char;
+      state.newline = state.newline || (newline_ != kNoType && code_.terminal(t.pc) == newline_);
+    }
   find_ends(state, it->first);
   if (it->first.lists.empty())
     for (uint32_t i = 0; i < code_.class_count(); ++i) state.row[i].store(0, std::memory_order_relaxed);
@@ -118,12 +157,40 @@ void Lexer::find_ends(State& state, const Key& key) {
     }
 }
 
+// Where terminals are read by themselves, from what is known of each.
+LexState Lexer::make_next_of_parts(LexState s, uint32_t c) {
+  std::vector<LexState> to;
+  for (const LexState part : parts(s))
+    if (const LexState n = next(part, code_.byte_of(c)); n != 0) to.push_back(n);
+  const std::scoped_lock lock(mutex_);
+  Key key;
+  for (const LexState n : to) key.lists.insert(key.lists.end(), states_[n].key->lists.begin(), states_[n].key->lists.end());
+  const LexState made = key.lists.empty() ? 0 : intern(std::move(key));
+  states_[s].row[c].store(made, std::memory_order_release);
+  return made;
+}
+
+// Most bytes are read by no thread.
+bool Lexer::may_read(const Key& from, uint8_t b) const {
+  for (const Threads& list : from.lists)
+    for (const Thread& t : list) {
+      const Op op = code_[t.pc].op;
+      if (op == Op::Char ? code_.next(t.dag == 0 ? code_.first(t.pc) : t.dag, b) != Utf8Automata::kNone : t.open != 0) return true;
+    }
+  return false;
+}
+
 LexState Lexer::make_next(LexState s, uint32_t c) {
+  if (kind_ != Kind::First && states_[s].key->lists.size() > 1 && states_[s].key->trackers.empty()) return make_next_of_parts(s, c);
   const std::scoped_lock lock(mutex_);
   std::atomic<uint32_t>& slot = states_[s].row[c];
   if (const uint32_t known = slot.load(std::memory_order_relaxed); known != kUnknown) return known;
   const Key& from = *states_[s].key;
   const uint8_t b = code_.byte_of(c);
+  if (!may_read(from, b)) {
+    slot.store(0, std::memory_order_release);
+    return 0;
+  }
   Key to;
   to.lexer = from.lexer;
   to.trackers = from.trackers;
@@ -137,7 +204,11 @@ LexState Lexer::make_next(LexState s, uint32_t c) {
     asked |= asks(out);
     to.lists.push_back(std::move(out));
   }
-  if (!from.words.empty() && !to.lists.empty()) Closure(code_, &aheads_, 0, false, to.words).step(from.words, b);
+  if (to.lists.empty()) {
+    slot.store(0, std::memory_order_release);
+    return 0;
+  }
+  if (!from.words.empty()) Closure(code_, &aheads_, 0, false, to.words).step(from.words, b);
   keep_trackers(code_, to.trackers, asked);
   const LexState made = intern(std::move(to));
   slot.store(made, std::memory_order_release);
@@ -297,33 +368,135 @@ std::pair<Type, Type> Lexer::most_guarded() const {
   return found;
 }
 
-const Lexer::Reach& Lexer::make_reach(LexState s) {
-  Reach made;
-  std::vector<bool> had(ignored_.size(), false);
-  std::deque<LexState> work{s};
-  std::unordered_map<LexState, bool> seen{{s, true}};
-  while (!work.empty()) {
-    const LexState at = work.front();
-    work.pop_front();
-    for (const TokenEnd& e : ends(at)) {
-      made.passes = made.passes || e.ignore;
-      made.newline = made.newline || (e.feed && e.type == newline_);
-      if (e.ignore && rest_byte_ >= 0) {
-        const bool freed = next_guard(e.guard, static_cast<uint8_t>(rest_byte_)) == kFree;
-        made.passes_freely = made.passes_freely || freed || std::find(checked_.begin(), checked_.end(), e.guard) != checked_.end();
+// Strongly connected states may come to the same; the others to what those behind them may come to, and their own ends
+// (Tarjan 1972).
+class Lexer::Reaches {
+ public:
+  explicit Reaches(Lexer& lexer) : lexer_(lexer) {}
+  void find(LexState s) {
+    enter(s);
+    while (!frames_.empty()) {
+      Frame& at = frames_.back();
+      if (at.c == lexer_.code_.class_count()) {
+        leave();
+        continue;
       }
-      if (e.feed && !had[e.type]) made.types.push_back(e.type);
-      if (e.feed) had[e.type] = true;
-    }
-    for (uint32_t c = 0; c < code_.class_count(); ++c) {
-      const LexState to = next(at, code_.byte_of(c));
-      if (to != 0 && seen.try_emplace(to, true).second) work.push_back(to);
+      const LexState to = lexer_.next(at.q, lexer_.code_.byte_of(at.c++));
+      if (to == at.last || to == 0) continue;
+      at.last = to;
+      if (lexer_.states_[to].reach.load(std::memory_order_acquire) != nullptr) continue;
+      const auto seen = notes_.find(to);
+      if (seen == notes_.end()) enter(to);
+      else if (seen->second.open) at.note->low = std::min(at.note->low, seen->second.index);
     }
   }
+
+ private:
+  struct Note {
+    uint32_t index, low;
+    bool open;
+  };
+  struct Frame {
+    LexState q;
+    Note* note;
+    uint32_t c;
+    LexState last;
+  };
+  void enter(LexState q) {
+    const auto n = static_cast<uint32_t>(notes_.size());
+    Note& note = notes_.emplace(q, Note{n, n, true}).first->second;
+    open_.push_back(q);
+    frames_.push_back({q, &note, 0, 0});
+  }
+  void leave() {
+    const Frame done = frames_.back();
+    frames_.pop_back();
+    if (!frames_.empty()) frames_.back().note->low = std::min(frames_.back().note->low, done.note->low);
+    if (done.note->low != done.note->index) return;
+    const auto first = std::find(open_.rbegin(), open_.rend(), done.q).base() - 1;
+    const std::vector<LexState> component(first, open_.end());
+    open_.erase(first, open_.end());
+    for (const LexState q : component) notes_.find(q)->second.open = false;
+    lexer_.publish(component, united(component));
+  }
+  Reach united(const std::vector<LexState>& component) const {
+    Reach made;
+    std::vector<bool> had(lexer_.ignored_.size(), false);
+    const auto add = [&](Type t) {
+      if (!had[t]) made.types.push_back(t);
+      had[t] = true;
+    };
+    for (const LexState q : component)
+      for (const TokenEnd& e : lexer_.ends(q)) {
+        made.passes = made.passes || e.ignore;
+        made.passes_freely = made.passes_freely || (e.ignore && lexer_.frees(e.guard));
+        made.newline = made.newline || (e.feed && e.type == lexer_.newline_);
+        if (e.feed) add(e.type);
+      }
+    for (const LexState q : component) {
+      const Reach* last = nullptr;
+      for (uint32_t c = 0; c < lexer_.code_.class_count(); ++c) {
+        const LexState to = lexer_.next(q, lexer_.code_.byte_of(c));
+        const Reach* behind = to == 0 ? nullptr : lexer_.states_[to].reach.load(std::memory_order_acquire);
+        if (behind == nullptr || behind == last) continue;  // dead, of this component, or as before
+        last = behind;
+        made.passes = made.passes || behind->passes;
+        made.passes_freely = made.passes_freely || behind->passes_freely;
+        made.newline = made.newline || behind->newline;
+        for (const Type t : behind->types) add(t);
+      }
+    }
+    return made;
+  }
+
+  Lexer& lexer_;
+  std::unordered_map<LexState, Note> notes_;  // node-based: frames point into it
+  std::vector<Frame> frames_;
+  std::vector<LexState> open_;
+};
+
+// Whether ignored text that ends so leaves nothing to be seen to behind it.
+bool Lexer::frees(Guard g) {
+  if (rest_byte_ < 0) return false;
+  return next_guard(g, static_cast<uint8_t>(rest_byte_)) == kFree || std::find(checked_.begin(), checked_.end(), g) != checked_.end();
+}
+
+const Lexer::Reach* Lexer::publish(std::span<const LexState> states, Reach made) {
+  std::vector<Type> sorted = made.types;
+  std::sort(sorted.begin(), sorted.end());
+  const int flags = (made.passes ? 1 : 0) + (made.passes_freely ? 2 : 0) + (made.newline ? 4 : 0);
   const std::scoped_lock lock(mutex_);
-  if (states_[s].reach.load(std::memory_order_relaxed) == nullptr)
-    states_[s].reach.store(&reaches_.emplace_back(std::move(made)), std::memory_order_release);
-  return *states_[s].reach.load(std::memory_order_relaxed);
+  const auto [it, fresh] = reach_index_.try_emplace({std::move(sorted), flags}, nullptr);
+  if (fresh) it->second = &reaches_.emplace_back(std::move(made));
+  for (const LexState q : states)
+    if (states_[q].reach.load(std::memory_order_relaxed) == nullptr) states_[q].reach.store(it->second, std::memory_order_release);
+  return it->second;
+}
+
+const Lexer::Reach& Lexer::make_reach(LexState s) {
+  Reaches(*this).find(s);
+  return *states_[s].reach.load(std::memory_order_acquire);
+}
+
+const std::vector<LexState>& Lexer::make_parts(LexState s) {
+  const std::scoped_lock lock(mutex_);
+  auto& slot = states_[s].parts;
+  if (const auto* known = slot.load(std::memory_order_relaxed); known != nullptr) return *known;
+  std::vector<LexState> made;
+  const Key& key = *states_[s].key;
+  if (kind_ == Kind::First || key.lists.size() < 2) made.push_back(s);
+  else
+    for (const Threads& list : key.lists) {
+      Key part;
+      part.lists.push_back(list);
+      part.trackers = key.trackers;
+      part.fresh = key.fresh;
+      keep_trackers(code_, part.trackers, asks(list));
+      made.push_back(intern(std::move(part)));
+    }
+  const auto& kept = parts_.emplace_back(std::move(made));
+  slot.store(&kept, std::memory_order_release);
+  return kept;
 }
 
 }  // namespace mw::lark

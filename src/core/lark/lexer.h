@@ -12,9 +12,11 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 
+#include "../intern.h"
 #include "../stable_vector.h"
 #include "threads.h"
 
@@ -56,6 +58,7 @@ class Lexer {
   const Code& code() const { return code_; }
   Kind kind() const { return kind_; }
   bool ignores(Type t) const { return ignored_[t]; }
+  size_t type_count() const { return ignored_.size(); }
 
   // The state before a token. First: one list of all programs; else one list each. begin: at the start of the text.
   LexState start(uint32_t lexer, bool begin = false);
@@ -63,6 +66,13 @@ class Lexer {
   LexState start(const std::vector<uint64_t>& terminals, bool begin = false);
   // Nothing of a token was read.
   bool is_between(LexState s) const { return s == 0 || states_[s].key->fresh; }
+  // Each, Every: of one terminal alone.
+  LexState start_of(Type t);
+  // States whose ends together are those of a state: each of one terminal, where terminals are read by themselves.
+  const std::vector<LexState>& parts(LexState s) {
+    const auto* known = states_[s].parts.load(std::memory_order_acquire);
+    return known != nullptr ? *known : make_parts(s);
+  }
   LexState next(LexState s, uint8_t b) {
     const uint32_t known = states_[s].row[code_.class_of(b)].load(std::memory_order_acquire);
     return known != kUnknown ? known : make_next(s, code_.class_of(b));
@@ -88,7 +98,7 @@ class Lexer {
   }
   // The column behind a byte of a token that may end a line: -1 before its first line end.
   int32_t column(LexState q, int32_t before, uint8_t b) {
-    if (newline_ == kNoType || !reach(q).newline) return -1;
+    if (newline_ == kNoType || !states_[q].newline) return -1;
     if (b == '\n') return 0;
     return before < 0 ? before : before + (b == ' ' ? 1 : b == '\t' ? tab_ : 0);
   }
@@ -99,6 +109,7 @@ class Lexer {
     return known != nullptr ? *known : make_reach(s);
   }
 
+  bool frees(Guard g);
   Guard next_guard(Guard g, uint8_t b) {
     const uint32_t known = guards_[g].row[code_.class_of(b)].load(std::memory_order_acquire);
     return known != kUnknown ? known : make_next_guard(g, code_.class_of(b));
@@ -109,6 +120,7 @@ class Lexer {
     return known != kUnknown ? known : make_next_guards(s, code_.class_of(b));
   }
   Guards with(Guards s, Guard g);
+  Guard only(Guards s) const { return sets_[s].members.front(); }  // of a set of one
   bool may_end(Guards s) const { return sets_[s].may_end; }
   // The two terminals of the claims that occur most: one that ended, and one that could have gone on.
   std::pair<Type, Type> most_guarded() const;
@@ -137,8 +149,14 @@ class Lexer {
     Row row;
     std::vector<TokenEnd> ends;
     bool more = false;
+    bool newline = false;  // some thread is one of the token that ends lines
     const Key* key = nullptr;
     std::atomic<const Reach*> reach{nullptr};
+    std::atomic<const std::vector<LexState>*> parts{nullptr};
+  };
+  struct HashKey {
+    size_t operator()(const Key& key) const;
+    size_t operator()(const GuardKey& key) const;
   };
   struct GuardState {
     Row row;
@@ -152,9 +170,14 @@ class Lexer {
     bool may_end = true;
     std::vector<Guard> members;
   };
-  LexState start_locked(const std::vector<uint32_t>& programs, const std::vector<uint32_t>& words, uint32_t lexer, bool begin);
+  LexState start_locked(std::span<const uint32_t> programs, std::span<const uint32_t> words, uint32_t lexer, bool begin);
+  bool may_read(const Key& from, uint8_t b) const;
   LexState make_next(LexState s, uint32_t c);
+  LexState make_next_of_parts(LexState s, uint32_t c);
+  class Reaches;
   const Reach& make_reach(LexState s);
+  const Reach* publish(std::span<const LexState> states, Reach made);
+  const std::vector<LexState>& make_parts(LexState s);
   Guard make_next_guard(Guard g, uint32_t c);
   Guard step_guard(Guard g, uint32_t c);
   bool is_possible(Guard g);
@@ -182,14 +205,17 @@ class Lexer {
   StableVector<State> states_;
   StableVector<GuardState> guards_;
   StableVector<GuardSet> sets_;
-  std::map<Key, LexState> state_index_;
-  std::map<GuardKey, Guard> guard_index_;
+  std::unordered_map<Key, LexState, HashKey> state_index_;
+  std::unordered_map<GuardKey, Guard, HashKey> guard_index_;
   std::map<std::vector<Guard>, Guards> set_index_;
   std::map<std::pair<Guards, Guard>, Guards> with_;
   std::map<std::pair<Guard, Guard>, bool> implies_;
   std::deque<Reach> reaches_;
+  std::map<std::pair<std::vector<Type>, int>, const Reach*> reach_index_;
+  std::deque<std::vector<LexState>> parts_;
   std::vector<LexState> start_memo_[2];  // the second at the start of the text
   std::map<std::vector<uint64_t>, LexState> subset_memo_[2];
+  std::unordered_map<uint32_t, LexState> single_starts_[2];  // by program
 };
 
 }  // namespace mw::lark

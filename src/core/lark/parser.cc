@@ -18,38 +18,72 @@ bool Tables::acts(uint32_t s, uint32_t t) const {
   return std::any_of(reduces[s].begin(), reduces[s].end(), [&](uint32_t r) { return follows(rules[r].lhs, t); });
 }
 
-NodeRef Stacks::node(uint32_t state, std::vector<NodeRef> below) {
+std::span<const NodeRef> Stacks::Lists::keep(std::span<const NodeRef> list) {
+  if (list.empty()) return {};
+  if (list.size() > left_) {
+    left_ = std::max(kChunk, list.size());
+    chunks_.push_back(std::make_unique<NodeRef[]>(left_));
+    at_ = chunks_.back().get();
+  }
+  std::copy(list.begin(), list.end(), at_);
+  const std::span<const NodeRef> kept(at_, list.size());
+  at_ += list.size();
+  left_ -= list.size();
+  return kept;
+}
+
+std::vector<NodeRef>& Stacks::Tops::at(uint32_t state) {
+  if (place_[state] == kNone) {
+    place_[state] = static_cast<uint32_t>(states_.size());
+    states_.push_back(state);
+    if (lists_.size() < states_.size()) lists_.emplace_back();
+    lists_[place_[state]].clear();
+  }
+  return lists_[place_[state]];
+}
+
+void Stacks::Tops::clear() {
+  for (const uint32_t state : states_) place_[state] = kNone;
+  states_.clear();
+}
+
+NodeRef Stacks::node(uint32_t state, std::span<const NodeRef> below) {
   uint64_t h = mix(31, state);
   for (NodeRef n : below) h = mix(h, n);
-  const uint32_t found =
-      node_index_.find(h, [&](uint32_t id) { return nodes_[id].state == state && nodes_[id].below == below; });
+  const uint32_t found = node_index_.find(
+      h, [&](uint32_t id) { return nodes_[id].state == state && std::ranges::equal(nodes_[id].below, below); });
   if (found != HashIndex::kNone) return found;
   const auto id = static_cast<NodeRef>(nodes_.size());
-  nodes_.push_back({state, std::move(below)});
+  nodes_.push_back({state, lists_.keep(below)});
   node_index_.insert(h, id);
   return id;
 }
 
-StackSet Stacks::set(std::vector<NodeRef> tops) {
-  const auto [it, fresh] = set_index_.try_emplace(std::move(tops), static_cast<StackSet>(sets_.size()));
-  if (fresh) {
-    sets_.push_back(it->first);
-    complete_.push_back(-1);
-    lexers_.push_back(0);
-  }
-  return it->second;
+StackSet Stacks::set(std::span<const NodeRef> tops) {
+  uint64_t h = 32;
+  for (NodeRef n : tops) h = mix(h, n);
+  const uint32_t found = set_index_.find(h, [&](uint32_t id) { return std::ranges::equal(sets_[id], tops); });
+  if (found != HashIndex::kNone) return found;
+  const auto id = static_cast<StackSet>(sets_.size());
+  sets_.push_back(lists_.keep(tops));
+  complete_.push_back(-1);
+  lexers_.push_back(0);
+  wanted_.emplace_back();
+  set_index_.insert(h, id);
+  return id;
 }
 
 std::vector<StackSet> Stacks::initial() {
   std::vector<StackSet> out;
-  Tops tops;
   for (const auto& start : tables_.starts) {
     const NodeRef first = node(start.state, {});
-    if (!tables_.general) out.push_back(set({first}));
-    tops[start.state] = {};
-    if (start.empty >= 0) add(tops[static_cast<uint32_t>(start.empty)], first);
+    if (!tables_.general) out.push_back(set({&first, 1}));
+    else {
+      scratch_.at(start.state);
+      if (start.empty >= 0) add(scratch_.at(static_cast<uint32_t>(start.empty)), first);
+    }
   }
-  if (tables_.general) out.push_back(close(std::move(tops)));
+  if (tables_.general) out.push_back(close());
   return out;
 }
 
@@ -69,7 +103,10 @@ StackSet Stacks::feed_one(NodeRef top, Type t, bool& accepted) {
   for (;;) {
     const int32_t a = tables_.at(nodes_[top].state, t);
     if (a == 0) return kNoStack;
-    if (a > 0) return set({node(static_cast<uint32_t>(a - 1), {top})});
+    if (a > 0) {
+      const NodeRef made = node(static_cast<uint32_t>(a - 1), {&top, 1});
+      return set({&made, 1});
+    }
     const auto& rule = tables_.rules[static_cast<size_t>(-a - 1)];
     for (uint32_t i = 0; i < rule.length; ++i) top = nodes_[top].below.front();
     const uint32_t under = nodes_[top].state;
@@ -79,36 +116,43 @@ StackSet Stacks::feed_one(NodeRef top, Type t, bool& accepted) {
       accepted = true;
       return kNoStack;
     }
-    top = node(static_cast<uint32_t>(to), {top});
+    top = node(static_cast<uint32_t>(to), {&top, 1});
   }
 }
 
-// All reductions, until nothing is new; the tops change, what is below them is settled.
-StackSet Stacks::close(Tops tops) {
-  std::vector<uint32_t> work;
-  for (const auto& [state, below] : tops) work.push_back(state);
+// What comes of a reduction of the tops with a state.
+void Stacks::reduce(uint32_t state, const Tables::Rule& rule, std::vector<uint32_t>& work) {
+  under_ = scratch_.at(state);
+  if (rule.length > 1) {
+    std::vector<NodeRef> deeper;
+    for (const NodeRef n : under_)
+      for (const NodeRef m : below(n, rule.length - 1)) add(deeper, m);
+    under_ = std::move(deeper);
+  }
+  for (const NodeRef n : under_) {
+    const int32_t go = tables_.go_to(nodes_[n].state, rule.lhs);
+    if (go < 0) continue;
+    const auto to = static_cast<uint32_t>(go);
+    auto& list = scratch_.at(to);
+    const size_t before = list.size();
+    add(list, n);
+    if (list.size() != before && std::find(work.begin(), work.end(), to) == work.end()) work.push_back(to);
+  }
+}
+
+// All reductions of what is in scratch_, until nothing is new; the tops change, what is below them is settled.
+StackSet Stacks::close() {
+  std::vector<uint32_t> work(scratch_.states().begin(), scratch_.states().end());
   while (!work.empty()) {
     const uint32_t state = work.back();
     work.pop_back();
-    for (const uint32_t r : tables_.reduces[state]) {
-      const auto& rule = tables_.rules[r];
-      std::vector<NodeRef> under;
-      for (const NodeRef n : std::vector<NodeRef>(tops[state]))
-        for (const NodeRef m : below(n, rule.length - 1)) add(under, m);
-      for (const NodeRef n : under) {
-        const int32_t to = tables_.go_to(nodes_[n].state, rule.lhs);
-        if (to < 0) continue;
-        auto& list = tops[static_cast<uint32_t>(to)];
-        const size_t before = list.size();
-        add(list, n);
-        if (list.size() != before && std::find(work.begin(), work.end(), static_cast<uint32_t>(to)) == work.end())
-          work.push_back(static_cast<uint32_t>(to));
-      }
-    }
+    for (const uint32_t r : tables_.reduces[state]) reduce(state, tables_.rules[r], work);
   }
   std::vector<NodeRef> nodes;
-  for (auto& [state, below] : tops) add(nodes, node(state, std::move(below)));
-  return nodes.empty() ? kNoStack : set(std::move(nodes));
+  for (const uint32_t state : scratch_.states()) nodes.push_back(node(state, scratch_.at(state)));
+  scratch_.clear();
+  std::sort(nodes.begin(), nodes.end());
+  return nodes.empty() ? kNoStack : set(nodes);
 }
 
 StackSet Stacks::make_feed(StackSet s, Type t) {
@@ -116,12 +160,11 @@ StackSet Stacks::make_feed(StackSet s, Type t) {
     bool accepted = false;
     return feed_one(sets_[s].front(), t, accepted);
   }
-  Tops tops;
-  for (const NodeRef n : std::vector<NodeRef>(sets_[s])) {
+  for (const NodeRef n : sets_[s]) {
     const int32_t a = tables_.at(nodes_[n].state, t);
-    if (a > 0) add(tops[static_cast<uint32_t>(a - 1)], n);
+    if (a > 0) add(scratch_.at(static_cast<uint32_t>(a - 1)), n);
   }
-  return close(std::move(tops));
+  return close();
 }
 
 StackSet Stacks::feed(StackSet s, Type t) {
@@ -155,13 +198,7 @@ bool Stacks::can_feed(StackSet s, Type t) {
 LexState Stacks::make_lexer(StackSet s, bool begin) {
   if (lexer_.kind() == Lexer::Kind::First)
     return lexer_.start(tables_.general ? 0 : tables_.lexer_of[nodes_[sets_[s].front()].state], begin);
-  std::vector<uint64_t> wanted((tables_.terminals + 63) / 64, 0);
-  for (Type t = 0; t < tables_.terminals; ++t) {
-    bool acts = lexer_.ignores(t);
-    for (const NodeRef n : sets_[s]) acts = acts || tables_.at(nodes_[n].state, t) > 0;
-    if (acts) wanted[t / 64] |= uint64_t{1} << (t % 64);
-  }
-  return lexer_.start(wanted, begin);
+  return lexer_.start(wanted(s), begin);
 }
 
 LexState Stacks::lexer(StackSet s, bool begin) {
@@ -170,17 +207,25 @@ LexState Stacks::lexer(StackSet s, bool begin) {
   return lexers_[s];
 }
 
+const std::vector<uint64_t>& Stacks::wanted(StackSet s) {
+  auto& wanted = wanted_[s];
+  if (!wanted.empty()) return wanted;
+  wanted = ignored_;
+  for (const NodeRef n : sets_[s])
+    for (size_t i = 0; i < wanted.size(); ++i) wanted[i] |= tables_.shifts[nodes_[n].state * wanted.size() + i];
+  return wanted;
+}
+
 StackSet Stacks::unite(StackSet a, StackSet b) {
-  Tops tops;
-  for (const StackSet s : {a, b})
-    for (const NodeRef n : sets_[s])
-      for (const NodeRef m : nodes_[n].below) add(tops[nodes_[n].state], m);
   std::vector<NodeRef> nodes;
-  for (const StackSet s : {a, b})  // those of the start have nothing below
-    for (const NodeRef n : sets_[s])
-      if (nodes_[n].below.empty()) add(nodes, n);
-  for (auto& [state, below] : tops) add(nodes, node(state, std::move(below)));
-  return set(std::move(nodes));
+  for (const StackSet s : {a, b})
+    for (const NodeRef n : sets_[s]) {
+      if (nodes_[n].below.empty()) add(nodes, n);  // those of the start
+      for (const NodeRef m : nodes_[n].below) add(scratch_.at(nodes_[n].state), m);
+    }
+  for (const uint32_t state : scratch_.states()) add(nodes, node(state, scratch_.at(state)));
+  scratch_.clear();
+  return set(nodes);
 }
 
 }  // namespace mw::lark

@@ -7,7 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <deque>
+#include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -21,6 +23,7 @@ struct Tables {
   bool general = false;                                  // all actions at once
   // states x (terminals + 1): 0 none, s + 1 shift to s, -(r + 1) reduce by rule r.
   std::vector<int32_t> action;
+  std::vector<uint64_t> shifts;                  // general: states x words: the terminals that are shifted, as bits
   std::vector<int32_t> go;                       // states x nonterminals; -1 none
   std::vector<std::vector<uint32_t>> reduces;    // general: rules by state
   std::vector<std::vector<uint64_t>> follow;     // general: look-aheads by nonterminal, as bits
@@ -47,6 +50,7 @@ struct Tables {
   }
   // Whether something is done in this state on this look-ahead.
   bool acts(uint32_t s, uint32_t t) const;
+  size_t words() const { return (terminals + 63) / 64; }
 };
 
 using NodeRef = uint32_t;   // a node of a stack: a state and the nodes below
@@ -56,11 +60,13 @@ inline constexpr StackSet kNoStack = 0xffffffffu;
 // The stacks of one request.
 class Stacks {
  public:
-  Stacks(const Tables& tables, Lexer& lexer) : tables_(tables), lexer_(lexer) {}
+  Stacks(const Tables& tables, Lexer& lexer) : tables_(tables), lexer_(lexer), scratch_(tables.states), ignored_(tables.words(), 0) {
+    for (Type t = 0; t < tables.terminals; ++t)
+      if (lexer.ignores(t)) ignored_[t / 64] |= uint64_t{1} << (t % 64);
+  }
   struct Node {
     uint32_t state;
-    std::vector<NodeRef> below;
-    bool operator==(const Node&) const = default;
+    std::span<const NodeRef> below;  // ascending
   };
   // Before the first token; lalr: one set for each start.
   std::vector<StackSet> initial();
@@ -70,32 +76,65 @@ class Stacks {
   bool can_feed(StackSet s, Type t);
   // The state before a token; begin: before the first.
   LexState lexer(StackSet s, bool begin = false);
+  LexState known_lexer(StackSet s) const { return lexers_[s]; }  // 0 where it was not asked for yet
+  // Dynamic lexers: the terminals that may come next or be passed over, as bits.
+  const std::vector<uint64_t>& wanted(StackSet s);
   StackSet unite(StackSet a, StackSet b);
 
   const Node& node(NodeRef n) const { return nodes_[n]; }
-  const std::vector<NodeRef>& tops(StackSet s) const { return sets_[s]; }
+  std::span<const NodeRef> tops(StackSet s) const { return sets_[s]; }
   // The nodes so many below.
   std::vector<NodeRef> below(NodeRef n, uint32_t depth) const;
   size_t bytes_used() const { return nodes_.size() * 80; }
 
  private:
-  NodeRef node(uint32_t state, std::vector<NodeRef> below);
-  StackSet set(std::vector<NodeRef> tops);
-  using Tops = std::map<uint32_t, std::vector<NodeRef>>;  // state -> below
-  StackSet close(Tops tops);
+  // Lists that stay where they are.
+  class Lists {
+   public:
+    std::span<const NodeRef> keep(std::span<const NodeRef> list);
+
+   private:
+    static constexpr size_t kChunk = 4096;
+    std::vector<std::unique_ptr<NodeRef[]>> chunks_;
+    size_t left_ = 0;
+    NodeRef* at_ = nullptr;
+  };
+  // Tops that are not interned yet: states, with the nodes below each.
+  class Tops {
+   public:
+    explicit Tops(size_t states) : place_(states, kNone) {}
+    std::vector<NodeRef>& at(uint32_t state);
+    std::span<const uint32_t> states() const { return states_; }
+    void clear();
+
+   private:
+    static constexpr uint32_t kNone = 0xffffffffu;
+    std::vector<uint32_t> place_;  // by state: index of its list
+    std::vector<uint32_t> states_;
+    std::vector<std::vector<NodeRef>> lists_;  // kept for the next time
+  };
+  NodeRef node(uint32_t state, std::span<const NodeRef> below);
+  StackSet set(std::span<const NodeRef> tops);
+  StackSet close();
+  void reduce(uint32_t state, const Tables::Rule& rule, std::vector<uint32_t>& work);
   StackSet feed_one(NodeRef top, Type t, bool& accepted);
   StackSet make_feed(StackSet s, Type t);
 
   const Tables& tables_;
   Lexer& lexer_;
+  Lists lists_;
   std::vector<Node> nodes_;
   HashIndex node_index_;
-  std::vector<std::vector<NodeRef>> sets_;
-  std::map<std::vector<NodeRef>, StackSet> set_index_;
+  std::vector<std::span<const NodeRef>> sets_;
+  HashIndex set_index_;
+  Tops scratch_;
+  std::vector<NodeRef> under_;
+  std::vector<uint64_t> ignored_;
   std::unordered_map<uint64_t, StackSet> feeds_;
   std::vector<int8_t> complete_;
   LexState make_lexer(StackSet s, bool begin);
   std::vector<LexState> lexers_;
+  std::deque<std::vector<uint64_t>> wanted_;  // references stay
 };
 
 }  // namespace mw::lark

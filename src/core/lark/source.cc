@@ -120,6 +120,10 @@ void read_tables(Reader& in, Source& source) {
   }
   read_actions(in, t);
   if (t.general) {
+    t.shifts.assign(t.states * t.words(), 0);
+    for (uint32_t s = 0; s < t.states; ++s)
+      for (uint32_t x = 0; x < t.terminals; ++x)
+        if (t.at(s, x) > 0) t.shifts[s * t.words() + x / 64] |= uint64_t{1} << (x % 64);
     t.reduces.resize(t.states);
     for (auto& list : t.reduces)
       for (uint32_t k = in.count(); k > 0; --k) {
@@ -159,7 +163,43 @@ void read_indents(Reader& in, Source& source) {
   if (source.kind != Lexer::Kind::First || x.tab == 0) throw std::invalid_argument("no such indentation");
 }
 
+std::vector<Survey::Place> read_places(Reader& in) {
+  std::vector<Survey::Place> out;
+  for (uint32_t n = in.count(); n > 0; --n) {
+    Survey::Place& place = out.emplace_back();
+    place.part = in.below(1u << 20);
+    place.end = in.below(1u << 20);
+    for (uint32_t k = in.count(); k > 0; --k) place.bytes.push_back(static_cast<uint8_t>(in.below(256)));
+  }
+  return out;
+}
+
+void read_survey(Reader& in, Survey& survey) {
+  survey.known = in.below(2) != 0;
+  if (!survey.known) return;
+  survey.rest_byte = static_cast<int32_t>(in.below(257)) - 1;
+  survey.rests_without_guards = in.below(2) != 0;
+  survey.rest = read_places(in);
+  survey.checked = read_places(in);
+}
+
+void write_places(const std::vector<Survey::Place>& places, std::vector<int32_t>& out) {
+  out.push_back(static_cast<int32_t>(places.size()));
+  for (const auto& place : places) {
+    for (const size_t n : {size_t{place.part}, size_t{place.end}, place.bytes.size()}) out.push_back(static_cast<int32_t>(n));
+    out.insert(out.end(), place.bytes.begin(), place.bytes.end());
+  }
+}
+
 }  // namespace
+
+std::vector<int32_t> write_survey(const Survey& survey) {
+  if (!survey.known) return {0};
+  std::vector<int32_t> out{1, survey.rest_byte + 1, survey.rests_without_guards ? 1 : 0};
+  write_places(survey.rest, out);
+  write_places(survey.checked, out);
+  return out;
+}
 
 std::shared_ptr<const Source> read_source(std::span<const int32_t> words, std::string* error) {
   try {
@@ -170,6 +210,7 @@ std::shared_ptr<const Source> read_source(std::span<const int32_t> words, std::s
     const size_t unless = read_lexers(in, *source);
     read_tables(in, *source);
     read_indents(in, *source);
+    read_survey(in, source->survey);
     check_code(*source, source->ignored.size(), unless);
     if (!in.at_end()) throw std::invalid_argument("it goes on too long");
     return source;

@@ -27,8 +27,17 @@ uint32_t Lookaheads::with(uint32_t set, const Instr& ahead) {
 
 uint32_t Lookaheads::step(uint32_t set, uint8_t b) {
   if (set == 0) return 0;
+  if (steps_.size() <= set) steps_.resize(sets_.size());
+  auto& row = steps_[set];
+  if (row.empty()) row.assign(code_.class_count(), kUnknown);
+  const uint32_t c = code_.class_of(b);
+  if (row[c] == kUnknown) row[c] = make_step(set, b);  // makes no steps of other sets
+  return row[c];
+}
+
+uint32_t Lookaheads::make_step(uint32_t set, uint8_t b) {
   std::vector<Open> left;
-  for (const Open& open : std::vector<Open>(sets_[set])) {
+  for (const Open& open : sets_[set]) {
     Open next{open.negative, {}};
     Closure closure(code_, nullptr, 0, false, next.threads);
     closure.step(open.threads, b);
@@ -59,12 +68,39 @@ void Closure::put(const Thread& t) {
   if (std::find(out_.begin(), out_.end(), t) == out_.end()) out_.push_back(t);
 }
 
+// Closures nest, and each keeps its marks as long as it lives.
+std::vector<std::unique_ptr<Closure::Marks>>& Closure::idle_marks() {
+  static thread_local std::vector<std::unique_ptr<Marks>> idle;
+  return idle;
+}
+
+Closure::~Closure() {
+  if (marks_) idle_marks().push_back(std::move(marks_));
+}
+
+// Whether it was not met before.
+bool Closure::meet(const Path& at) {
+  if (at.loops != 0 || at.open != 0) return seen_.insert(at).second;
+  if (!marks_) {
+    auto& idle = idle_marks();
+    if (idle.empty()) idle.push_back(std::make_unique<Marks>());
+    marks_ = std::move(idle.back());
+    idle.pop_back();
+    if (++marks_->now == 0) marks_->stamps.clear(), marks_->now = 1;
+  }
+  auto& stamps = marks_->stamps;
+  if (stamps.size() <= at.pc) stamps.resize(code_.size(), 0);
+  if (stamps[at.pc] == marks_->now) return false;
+  stamps[at.pc] = marks_->now;
+  return true;
+}
+
 bool Closure::add(uint32_t pc, uint32_t open) {
   stack_.push_back({pc, 0, open});
   while (!stack_.empty()) {
     const Path at = stack_.back();
     stack_.pop_back();
-    if (!code_.hopeful(at.pc) || !seen_.try_emplace(at, true).second) continue;
+    if (!code_.hopeful(at.pc) || !meet(at)) continue;
     go(at);
     if (matched_ && cut_) {
       stack_.clear();
@@ -127,7 +163,7 @@ bool Closure::step(const Threads& from, uint8_t b) {
       if (cut_) return false;
       continue;
     }
-    const uint32_t n = code_.utf8().next(t.dag == 0 ? code_.first(t.pc) : t.dag, b);
+    const uint32_t n = code_.next(t.dag == 0 ? code_.first(t.pc) : t.dag, b);
     if (n == Utf8Automata::kNone) continue;
     if (n != 0) put({t.pc, n, open});
     else if (!add(t.pc + 1, open)) return false;

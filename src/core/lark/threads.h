@@ -2,6 +2,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <set>
 #include <vector>
 
 #include "code.h"
@@ -36,7 +38,10 @@ class Lookaheads {
     auto operator<=>(const Open&) const = default;
   };
   uint32_t intern(std::vector<Open> open);
+  uint32_t make_step(uint32_t set, uint8_t b);
   const Code& code_;
+  std::vector<std::vector<uint32_t>> steps_;  // by set, then class of bytes; kUnknown
+  static constexpr uint32_t kUnknown = 0xfffffffeu;
   std::vector<std::vector<Open>> sets_;
   std::map<std::vector<Open>, uint32_t> index_;
 };
@@ -47,6 +52,9 @@ class Closure {
   // cut: what comes behind a match without open lookaheads does not count.
   Closure(const Code& code, Lookaheads* aheads, uint64_t behind, bool cut, Threads& out)
       : code_(code), aheads_(aheads), behind_(behind), cut_(cut), out_(out) {}
+  Closure(const Closure&) = delete;
+  Closure& operator=(const Closure&) = delete;
+  ~Closure();
   // Nothing of the text was read yet.
   void set_begin() { begin_ = true; }
   // False: the list is cut here.
@@ -69,8 +77,16 @@ class Closure {
   uint64_t behind_;
   bool cut_;
   Threads& out_;
+  // Instructions met outside of loops and lookaheads: nearly all are.
+  struct Marks {
+    std::vector<uint32_t> stamps;
+    uint32_t now = 0;
+  };
+  static std::vector<std::unique_ptr<Marks>>& idle_marks();
+  bool meet(const Path& at);
   std::vector<Path> stack_;
-  std::map<Path, bool> seen_;
+  std::unique_ptr<Marks> marks_;
+  std::set<Path> seen_;  // the others
   bool matched_ = false, begin_ = false;
 };
 

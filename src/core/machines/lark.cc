@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "../mask.h"
 #include "../request.h"
+#include "lark_memory.h"
 
 namespace mw {
 
@@ -11,29 +11,10 @@ using namespace lark;
 
 namespace {
 
-constexpr uint32_t kMinDescendants = 100;  // below this a plain walk is as good
 constexpr int kMaxCostLook = 3;             // the same for costs
 constexpr int kMaxLook = 6;                // tokens in a row that leave guards which no ignored text frees
 
 }  // namespace
-
-// What one request knows.
-struct LarkMachine::Memory final : MachineMemory {
-  explicit Memory(Grammar& g) : stacks(g.tables(), g.lexer()) { contexts.intern({kNoStack, kNoGuards, 0}); }
-  struct Hash {
-    uint64_t operator()(const Context& c) const { return mix(mix(mix(51, c.stacks), c.guards), c.layout); }
-  };
-  Stacks stacks;
-  Layouts layouts;
-  Interner<Context, Hash> contexts;
-  std::unordered_map<State, bool> live;
-  std::unordered_map<State, Jump> jumps;
-  std::unordered_map<State, uint32_t> costs;
-  std::map<std::pair<State, int>, bool> comes_free;
-  Live::Known known;
-  LooseCosts::Memo loose;
-  std::map<std::tuple<LexState, Guards, int32_t, int32_t>, std::vector<LineEnd>> line_ends;  // node-based: references stay
-};
 
 LarkMachine::Memory& LarkMachine::memory(Request& r) const {
   auto& slot = r.memory(id);
@@ -136,38 +117,12 @@ void LarkMachine::merge(Request& r, std::vector<Item>& items) const {
   items = std::move(out);
 }
 
-bool LarkMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
-  if (handle(item.state) == 0 || !w.takes_sets()) return false;
-  if (node != TokenTrie::kRoot && w.trie().descendants(node) < kMinDescendants) return false;
-  Memory& m = memory(w.request());
-  const Context at = m.contexts[handle(item.state)];
-  const int32_t column = m.layouts[at.layout].column;
-  const LexBase& base = bases_.get(grammar_->lexer(), w.trie(), w.vocab().size(), node, lex(item.state), at.guards, column);
-  for (const auto& stay : base.stays) {
-    const State s = state(m, {at.stacks, stay.guards, m.layouts.at_column(at.layout, stay.column)}, stay.q);
-    if (is_live(m, s) && (!w.costs() || w.admits(w.request().item_cost({s, item.machine, item.rest})))) w.add(stay.tokens);
-  }
-  for (const auto& exit : base.exits) {
-    const auto follow = [&](StackSet to, LayoutId layout) {
-      if (to == kNoStack) return;
-      const State s = before_token(m, {to, exit.guards, layout});
-      if (is_live(m, s)) w.follow_exits(*exit.trie, {}, {s, item.machine, item.rest});
-    };
-    if (exit.ignore) follow(at.stacks, m.layouts.at_column(at.layout, -1));
-    if (!exit.feed) continue;
-    LayoutId layout = m.layouts.at_column(at.layout, exit.column);
-    const StackSet to = m.layouts.end(grammar_->indents(), m.stacks, at.stacks, exit.type, layout);
-    follow(to, layout);
-  }
-  return true;
-}
-
 // ---------------------------------------------------------------- what can be finished
 
 bool LarkMachine::is_live(Memory& m, State s) const {
   if (grammar_->is_loose()) {
     const Context& c = m.contexts[handle(s)];
-    if (c.guards == kNoGuards && surely_goes_on(m, c, lex(s))) return true;
+    if (c.guards == kNoGuards && (wants_token(m, c, lex(s)) || surely_goes_on(m, c, lex(s)))) return true;
   }
   const auto [it, fresh] = m.live.try_emplace(s, false);
   if (fresh) {
@@ -180,18 +135,36 @@ bool LarkMachine::is_live(Memory& m, State s) const {
 
 // Some token that may come of this one is wanted by the parser, or passed over.
 bool LarkMachine::can_go_on(Memory& m, const Context& c, LexState q) const {
-  const auto& reach = grammar_->lexer().reach(q);
-  if (reach.passes || (reach.newline && m.layouts[c.layout].brackets > 0)) return true;
-  return std::any_of(reach.types.begin(), reach.types.end(), [&](Type t) { return m.stacks.can_feed(c.stacks, t); });
+  const auto& parts = grammar_->lexer().parts(q);
+  return std::any_of(parts.begin(), parts.end(), [&](LexState part) {
+    const auto& reach = grammar_->lexer().reach(part);
+    if (reach.passes || (reach.newline && m.layouts[c.layout].brackets > 0)) return true;
+    return std::any_of(reach.types.begin(), reach.types.end(), [&](Type t) { return m.stacks.can_feed(c.stacks, t); });
+  });
+}
+
+// Before a token of a loose grammar: whether the parser wants one (of text). Then it can be had.
+bool LarkMachine::wants_token(const Memory& m, const Context& c, LexState q) const {
+  if (q != m.stacks.known_lexer(c.stacks)) return false;
+  const Tables& tables = grammar_->tables();
+  const Indents& indents = grammar_->indents();
+  for (const NodeRef n : m.stacks.tops(c.stacks))
+    for (Type t = 0; t < tables.terminals; ++t)
+      if (tables.at(m.stacks.node(n).state, t) > 0 && !(indents.on && (t == indents.newline || t == indents.indent || t == indents.dedent)))
+        return true;
+  return false;
 }
 
 // The same where a look at the tables is enough to say so, and nothing is left to be seen to behind that token.
 bool LarkMachine::surely_goes_on(const Memory& m, const Context& c, LexState q) const {
   const Tables& tables = grammar_->tables();
   const Indents& indents = grammar_->indents();
+  if (grammar_->lexer().kind() != Lexer::Kind::First) {  // nothing but what is wanted is looked for
+    const auto& parts = grammar_->lexer().parts(q);
+    return std::any_of(parts.begin(), parts.end(), [&](LexState part) { return !grammar_->lexer().reach(part).types.empty(); });
+  }
   const auto& reach = grammar_->lexer().reach(q);
   if (reach.passes_freely) return true;
-  if (tables.general && grammar_->lexer().kind() != Lexer::Kind::First) return !reach.types.empty();  // nothing else is looked for
   for (const NodeRef n : m.stacks.tops(c.stacks))
     for (size_t i = 0; i < reach.types.size() && i < 4; ++i)
       if (tables.at(m.stacks.node(n).state, reach.types[i]) > 0 && !(indents.on && reach.types[i] == indents.newline)) return true;
@@ -358,8 +331,9 @@ void LarkMachine::expected(Request& r, State s, std::vector<uint32_t>& out) cons
   if (handle(s) == 0) return;
   Memory& m = memory(r);
   const Context at = m.contexts[handle(s)];
-  for (const Type t : grammar_->lexer().reach(lex(s)).types)
-    if (m.stacks.can_feed(at.stacks, t)) out.push_back(t);
+  for (const LexState part : grammar_->lexer().parts(lex(s)))
+    for (const Type t : grammar_->lexer().reach(part).types)
+      if (m.stacks.can_feed(at.stacks, t)) out.push_back(t);
 }
 
 void LarkMachine::parser_states(Request& r, State s, std::vector<uint32_t>& out) const {

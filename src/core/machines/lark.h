@@ -29,6 +29,7 @@ class LarkMachine final : public Machine {
 
  private:
   struct Memory;
+  class MaskWalk;
   struct Context {
     lark::StackSet stacks;
     lark::Guards guards;
@@ -36,6 +37,7 @@ class LarkMachine final : public Machine {
     bool operator==(const Context&) const = default;
   };
   Memory& memory(Request& r) const;
+  void walk_costs(Walker& w, const lark::LarkBases::Over& over, Memory& m, TrieNode node, const Item& item) const;
   static lark::LexState lex(State s) { return static_cast<lark::LexState>(s & 0xffffffffu); }
   static uint32_t handle(State s) { return static_cast<uint32_t>(s >> 32); }
   uint32_t cost_of_start() const;
@@ -46,6 +48,7 @@ class LarkMachine final : public Machine {
   bool is_live(Memory& m, State s) const;
   bool find_live(Memory& m, State s) const;
   bool can_go_on(Memory& m, const Context& c, lark::LexState q) const;
+  bool wants_token(const Memory& m, const Context& c, lark::LexState q) const;
   bool surely_goes_on(const Memory& m, const Context& c, lark::LexState q) const;
   // Loose grammars: whether some way leads to where everything can be finished, over at most so many tokens.
   bool comes_free(Memory& m, const Context& c, lark::LexState q, int depth) const;

@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from maskwright._interrupt import interruptible
 from maskwright.errors import LarkError, LimitError, MaskwrightError, UnsatisfiableError
-from maskwright.grammar.lark.indents import read_indenter, resolved
-from maskwright.grammar.lark.load import lark_version, load, quick_lexers
-from maskwright.grammar.lark.lower import lower
 from maskwright.grammar.lark.lowered import Lowered
 from maskwright.grammar.lark.options import checked
 from maskwright.grammar.lark.shipped import SHIPPED, shipped_path
 from maskwright.grammar.lark.source import Places
 from maskwright.grammar.lark.special import read_special, with_special
-from maskwright.grammar.lark.stored import cache_file, read_lowered, shipped_key, write_lowered
+from maskwright.grammar.lark.stored import cache_file, lark_version, read_lowered, shipped_key, write_lowered
 from maskwright.grammar.plan import Budget, Cancel, CompileLimits, Constraint, Plan, Report, ReportEntry
 
 if TYPE_CHECKING:
@@ -217,12 +214,16 @@ class Lark(Constraint):
         told = {k: v for k, v in sorted(self.options.items()) if k not in ("edit_terminals", "postlex")}
         objects = (self.options["edit_terminals"], self.options["postlex"])
         told["objects"] = [o if isinstance(o, str) else id(o) for o in objects]
-        data = json.dumps([self.text, told, lark_version()], sort_keys=True, default=repr)
+        version = "shipped" if "_shipped" in self.__dict__ else lark_version()
+        data = json.dumps([self.text, told, version], sort_keys=True, default=repr)
         return "lark:" + hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 
     def parser(self) -> Any:
         """Lark's own parser for this grammar and these options, for trees. Raises what lark raises."""
         import lark
+
+        from maskwright.grammar.lark.indents import resolved
+        from maskwright.grammar.lark.load import quick_lexers
 
         options = {**self.options, "postlex": resolved(self.options["postlex"])}
         if options.pop("special", None):
@@ -236,8 +237,9 @@ class Lark(Constraint):
 
         budget = Budget(limits, cancel)
         budget.check("grammar")
+        begun = time.monotonic()
         lowered = self.lowered()
-        grammar = _core.LarkGrammar(lowered.words)
+        grammar = _core.LarkGrammar(lowered.form)
         grammar.set_seconds(budget.seconds_left)
         places = self.places()
         limit = partial(self._limit, lowered)
@@ -256,6 +258,8 @@ class Lark(Constraint):
             hint = "Some terminal takes more text than the rules leave to it, or never gets a token: restrict it"
             message = f"no text parses as {start} under the lexer {self._lexer()!r}"
             raise UnsatisfiableError(message, location=places.rule(start), hint=hint)
+        if not lowered.surveyed:
+            self._keep(lowered.with_survey(grammar.survey_words()), time.monotonic() - begun)
         detail = f"{self.options['parser']}, {self._lexer()} lexer, {len(lowered.terminals)} terminals"
         report = Report((ReportEntry("", "grammar", "enforced", detail),))
         return LarkPlan(grammar, lowered.terminals, lowered.rules, report, limit, budget)
@@ -286,7 +290,7 @@ class Lark(Constraint):
         return str(checked(self.options)["lexer"])
 
     def lowered(self) -> Lowered:
-        """The form that the core reads. Raises LarkError and UnsatisfiableError."""
+        """The form that the core reads, from a file if there is one. Raises LarkError and UnsatisfiableError."""
         options = checked(self.options)
         places = self.places()
         shipped = self.__dict__.get("_shipped")
@@ -294,16 +298,32 @@ class Lark(Constraint):
             found = read_lowered(shipped, shipped_key(self.text))
             if found is not None:
                 return found
-        read_indenter(options["postlex"], options["lexer"])
+        if options["postlex"] is not None:
+            from maskwright.grammar.lark.indents import read_indenter
+
+            read_indenter(options["postlex"], options["lexer"])
         place = cache_file(self.text, options, lark_version())
         found = read_lowered(*place) if place else None
-        if found is None:
-            begun = time.monotonic()
-            found = lower(load(self.text, options, places), options, places)
-            if place is not None and time.monotonic() - begun > _WORTH_KEEPING:
-                with suppress(OSError):
-                    write_lowered(*place, found)
-        return found
+        if found is not None:
+            return found
+        # These import a good deal, and a form that was found needs nothing of it.
+        from maskwright.grammar.lark.load import load
+        from maskwright.grammar.lark.lower import lower
+
+        return lower(load(self.text, options, places), options, places)
+
+    def surveyed(self) -> Lowered:
+        """The same, with what the core finds out about it, for files."""
+        from maskwright import _core
+
+        lowered = self.lowered()
+        return lowered if lowered.surveyed else lowered.with_survey(_core.LarkGrammar(lowered.form).survey_words())
+
+    def _keep(self, lowered: Lowered, seconds: float) -> None:
+        place = cache_file(self.text, checked(self.options), lark_version())
+        if place is not None and seconds > _WORTH_KEEPING:
+            with suppress(OSError):
+                write_lowered(*place, lowered)
 
     def __getstate__(self) -> dict[str, Any]:
         shipped = self.__dict__.get("_shipped")

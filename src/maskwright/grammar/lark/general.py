@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import product
+from itertools import pairwise, product
 
 from maskwright.grammar.lark.tables import Rule, Symbol, Tables
 
@@ -18,13 +18,17 @@ _MAX_NULLABLE = 4  # nullable symbols of a rule that are dropped in all combinat
 def productive(rules: Iterable[Rule]) -> set[str]:
     """The nonterminals that derive some sequence of terminals."""
     found: set[str] = set()
-    left = list(rules)
-    while True:
-        rest = [r for r in left if not all(s.terminal or s.name in found for s in r.body)]
-        found.update(r.lhs for r in left if all(s.terminal or s.name in found for s in r.body))
-        if len(rest) == len(left):
-            return found
-        left = rest
+    waiting: dict[str, list[Rule]] = defaultdict(list)  # for a nonterminal of their bodies
+    work = list(rules)
+    while work:
+        rule = work.pop()
+        missing = next((s.name for s in rule.body if not s.terminal and s.name not in found), None)
+        if missing is not None:
+            waiting[missing].append(rule)
+        elif rule.lhs not in found:
+            found.add(rule.lhs)
+            work += waiting.pop(rule.lhs, [])
+    return found
 
 
 def nullable(rules: list[Rule]) -> set[str]:
@@ -64,63 +68,89 @@ def without_empty(rules: list[Rule], empty: set[str]) -> list[Rule]:
     return [r for r in made if r.lhs in good and all(s.terminal or s.name in good for s in r.body)]
 
 
-def follow_sets(rules: list[Rule], starts: Iterable[str], end: str) -> dict[str, set[str]]:
-    """The terminals that may stand behind each nonterminal, in a grammar without empty rules."""
-    first: dict[str, set[str]] = defaultdict(set)
-    follow: dict[str, set[str]] = defaultdict(set)
+def follow_sets(rules: list[Rule], starts: Iterable[str], terminals: dict[str, int], end: str) -> dict[str, int]:
+    """The terminals that may stand behind each nonterminal, a bit each, in a grammar without empty rules."""
+    first: dict[str, int] = defaultdict(int)
+    follow: dict[str, int] = defaultdict(int)
 
-    def first_of(symbol: Symbol) -> set[str]:
-        return {symbol.name} if symbol.terminal else first[symbol.name]
+    def first_of(symbol: Symbol) -> int:
+        return 1 << terminals[symbol.name] if symbol.terminal else first[symbol.name]
 
-    def grow(target: set[str], more: set[str]) -> bool:
-        before = len(target)
-        target |= more
-        return len(target) != before
-
-    while any([grow(first[r.lhs], first_of(r.body[0])) for r in rules]):
-        pass
-    for start in starts:
-        follow[start].add(end)
-    changed = True
-    while changed:
-        changed = False
+    before: dict[str, int] | None = None
+    while before != first:
+        before = dict(first)
         for r in rules:
-            for at, symbol in enumerate(r.body):
-                if symbol.terminal:
-                    continue
-                behind = first_of(r.body[at + 1]) if at + 1 < len(r.body) else follow[r.lhs]
-                changed |= grow(follow[symbol.name], set(behind))
+            first[r.lhs] |= first_of(r.body[0])
+    inherit: dict[str, set[str]] = defaultdict(set)  # whose follow set is part of whose
+    for start in starts:
+        follow[start] |= 1 << terminals[end]
+    for r in rules:
+        for symbol, behind in pairwise(r.body):
+            if not symbol.terminal:
+                follow[symbol.name] |= first_of(behind)
+        if not r.body[-1].terminal:
+            inherit[r.lhs].add(r.body[-1].name)
+    work = list(follow)
+    while work:
+        name = work.pop()
+        for to in inherit[name]:
+            if follow[name] & ~follow[to]:
+                follow[to] |= follow[name]
+                work.append(to)
     return follow
 
 
-Item = tuple[int, int]  # rule, position
+Moves = dict[Symbol, frozenset[int]]
 
 
 class _Automaton:
+    """The items are numbered: those of a rule one after the other, by position."""
+
     def __init__(self, rules: list[Rule]) -> None:
         self.rules = rules
+        self.first: list[int] = []  # by rule: its item at the start
+        self.rule_of: list[int] = []
+        self.symbol: list[Symbol | None] = []  # behind an item
         self.by_lhs: dict[str, list[int]] = defaultdict(list)
         for at, rule in enumerate(rules):
+            self.first.append(len(self.symbol))
+            self.symbol += [*rule.body, None]
+            self.rule_of += [at] * (len(rule.body) + 1)
             self.by_lhs[rule.lhs].append(at)
-        self.numbers: dict[frozenset[Item], int] = {}
-        self.kernels: list[frozenset[Item]] = []
+        self.numbers: dict[frozenset[int], int] = {}
+        self.kernels: list[frozenset[int]] = []
+        self._predicted: dict[frozenset[str], Moves] = {}
 
-    def state(self, kernel: frozenset[Item]) -> int:
+    def state(self, kernel: frozenset[int]) -> int:
+        """The number of a state, which may be new."""
         if kernel not in self.numbers:
             self.numbers[kernel] = len(self.kernels)
             self.kernels.append(kernel)
         return self.numbers[kernel]
 
-    def closure(self, kernel: frozenset[Item]) -> list[Item]:
-        items = list(kernel)
-        seen: set[str] = set()
-        for rule, at in items:
-            body = self.rules[rule].body
-            if at == len(body) or body[at].terminal or body[at].name in seen:
-                continue
-            seen.add(body[at].name)
-            items.extend((r, 0) for r in self.by_lhs[body[at].name])
-        return list(dict.fromkeys(items))
+    def moves(self, kernel: frozenset[int]) -> Moves:
+        """The kernels behind a state, by symbol."""
+        own: dict[Symbol, set[int]] = defaultdict(set)
+        for item in kernel:
+            if (symbol := self.symbol[item]) is not None:
+                own[symbol].add(item + 1)
+        predicted = self.predicted(frozenset(s.name for s in own if not s.terminal))
+        return predicted | {s: frozenset(items) | predicted.get(s, frozenset()) for s, items in own.items()}
+
+    def predicted(self, names: frozenset[str]) -> Moves:
+        """Those over the rules that may begin where these nonterminals may."""
+        if names not in self._predicted:
+            found: dict[Symbol, set[int]] = defaultdict(set)
+            seen, work = set(names), list(names)
+            for name in work:
+                for rule in self.by_lhs[name]:
+                    symbol = self.rules[rule].body[0]
+                    found[symbol].add(self.first[rule] + 1)
+                    if not symbol.terminal and symbol.name not in seen:
+                        seen.add(symbol.name)
+                        work.append(symbol.name)
+            self._predicted[names] = {symbol: frozenset(items) for symbol, items in found.items()}
+        return self._predicted[names]
 
 
 def general_tables(rules: list[Rule], starts: list[str], terminals: dict[str, int], end: str) -> Tables:
@@ -134,7 +164,8 @@ def general_tables(rules: list[Rule], starts: list[str], terminals: dict[str, in
     automaton = _Automaton(made)
     tables = Tables(general=True, reduced=len(made) > 0)
     tables.set_rules(made)
-    first = [automaton.state(frozenset({(len(made) - len(wanted) + i, 0)})) for i in range(len(wanted))]
+    tops = automaton.first[len(made) - len(wanted) :]
+    first = [automaton.state(frozenset({item})) for item in tops]
     _fill(automaton, tables, terminals)
     for start, state in zip(wanted, first, strict=True):
         go = tables.gotos[state]
@@ -142,27 +173,20 @@ def general_tables(rules: list[Rule], starts: list[str], terminals: dict[str, in
         top = tables.nonterminals[f"$all_{start}"]
         go[top] = tables.add_state()
         tables.starts.append((state, go[top], behind if start in empty else -1))
-    follow = follow_sets(made, [f"$all_{s}" for s in wanted], end)
-    tables.follow = [sorted(terminals[t] for t in follow[n]) for n in tables.nonterminals]
+    follow = follow_sets(made, [f"$all_{s}" for s in wanted], terminals, end)
+    tables.follow = [[t for t in terminals.values() if follow[n] >> t & 1] for n in tables.nonterminals]
     return tables
 
 
 def _fill(automaton: _Automaton, tables: Tables, terminals: dict[str, int]) -> None:
     state = 0
     while state < len(automaton.kernels):
-        moves: dict[Symbol, set[Item]] = defaultdict(set)
-        reduces = []
-        for rule, at in automaton.closure(automaton.kernels[state]):
-            body = automaton.rules[rule].body
-            if at == len(body):
-                reduces.append(rule)
-            else:
-                moves[body[at]].add((rule, at + 1))
+        kernel = automaton.kernels[state]
         tables.add_state()
-        tables.reduces[state] = sorted(reduces)
-        tables.in_progress[state] = {automaton.rules[rule].lhs for rule, _ in automaton.kernels[state]}
-        for symbol, items in moves.items():
-            to = automaton.state(frozenset(items))
+        tables.reduces[state] = sorted(automaton.rule_of[item] for item in kernel if automaton.symbol[item] is None)
+        tables.in_progress[state] = {automaton.rules[automaton.rule_of[item]].lhs for item in kernel}
+        for symbol, items in automaton.moves(kernel).items():
+            to = automaton.state(items)
             if symbol.terminal:
                 tables.actions[state][terminals[symbol.name]] = to + 1
             else:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import re
-import sys
 from copy import copy
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from maskwright.errors import ConstraintError, LarkError
@@ -196,12 +192,3 @@ def _check_cyk(rules: list[Rule], places: Places) -> None:
                 if to not in seen:
                     seen.add(to)
                     stack.append(to)
-
-
-@lru_cache(maxsize=1)
-def lark_version() -> str:
-    """Of the lark package and of Python, part of every key under which something is kept. Imports nothing."""
-    spec = find_spec("lark")
-    assert spec is not None and spec.origin is not None
-    found = re.search(r"^__version__[^=]*=\s*[\"']([^\"']+)", Path(spec.origin).read_text(encoding="utf-8"), re.M)
-    return f"{found[1] if found else '?'}-{sys.version_info[0]}.{sys.version_info[1]}"

@@ -71,14 +71,19 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
         return json.dumps(pattern.value, ensure_ascii=False) if pattern.type == "str" else name
 
     words = flatten(terminals.assembly, kind, starts, ignored, tables, numbers, layout)
-    return Lowered(words, tuple(map(shown, numbers)), tuple(map(_rules_shown, tables.in_progress)))
+    return Lowered(words, tuple(map(shown, numbers)), _rules_shown(tables.in_progress))
 
 
-def _rules_shown(names: set[str]) -> str:
+def _rules_shown(states: list[set[str]]) -> tuple[str, ...]:
     """Names of rules as they stand in the grammar: those made for repeats are told by what they are part of."""
-    told = {re.sub(r"^\$(root_|all_)", "", name) for name in names}
-    told = {re.sub(r"^__(.+?)_(plus|star)_\d+$", r"\1", name) for name in told}
-    return ", ".join(sorted({re.split(r"[{$]", name)[0] for name in told}))
+    shown = {name: _rule_shown(name) for name in set().union(*states)}
+    return tuple(", ".join(sorted({shown[name] for name in names})) for names in states)
+
+
+def _rule_shown(name: str) -> str:
+    plain = re.sub(r"^\$(root_|all_)", "", name)
+    plain = re.sub(r"^__(.+?)_(plus|star)_\d+$", r"\1", plain)
+    return re.split(r"[{$]", plain)[0]
 
 
 def _check_productive(loaded: Loaded, places: Places) -> None:

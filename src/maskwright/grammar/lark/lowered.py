@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING
 
-from maskwright.grammar.lark.assembly import Assembly
-from maskwright.grammar.lark.lexers import LexerStart
-from maskwright.grammar.lark.tables import Tables
+if TYPE_CHECKING:
+    from maskwright.grammar.lark.assembly import Assembly
+    from maskwright.grammar.lark.lexers import LexerStart
+    from maskwright.grammar.lark.tables import Tables
 
-VERSION = 2  # of the words
-FORM = 2  # of the files that hold them
+VERSION = 3  # of the words
+FORM = 3  # of the files that hold them
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +22,30 @@ class Lowered:
     """What the core needs, and names for people.
 
     Args:
-        words: for `_core.LarkGrammar`.
+        words: the tables.
         terminals: how they are shown to people, by number: strings in quotes, others by name.
         rules: the rules in progress, by state of the parser, separated by commas.
+        survey: what the core found out when it compiled them first; a 0 if nothing.
     """
 
     words: array[int]
     terminals: tuple[str, ...]
     rules: tuple[str, ...] = ()
+    survey: tuple[int, ...] = (0,)
+
+    @property
+    def surveyed(self) -> bool:
+        """Whether the survey was made."""
+        return self.survey != (0,)
+
+    def with_survey(self, survey: list[int]) -> Lowered:
+        """The same with what `_core.LarkGrammar.survey_words` tells."""
+        return replace(self, survey=tuple(survey))
+
+    @property
+    def form(self) -> array[int]:
+        """For `_core.LarkGrammar`."""
+        return self.words + array("i", self.survey)
 
 
 def flatten(
@@ -74,11 +93,10 @@ def _flatten_tables(tables: Tables, terminals: dict[str, int], out: array[int]) 
     for rule in tables.rules:
         out.extend((tables.nonterminals[rule.lhs], len(rule.body)))
         out.extend(terminals[s.name] if s.terminal else len(terminals) + tables.nonterminals[s.name] for s in rule.body)
-    pairs = [*(list(d.items()) for both in zip(tables.actions, tables.gotos, strict=True) for d in both)]
-    for listed in pairs:
-        out.append(len(listed))
-        for a, b in listed:
-            out.extend((a, b))
+    for both in zip(tables.actions, tables.gotos, strict=True):
+        for row in both:
+            out.append(len(row))
+            out.extend(chain.from_iterable(row.items()))
     if tables.general:
         for numbers in (*tables.reduces, *tables.follow):
             out.append(len(numbers))

@@ -40,7 +40,7 @@ def write_lowered_forms() -> None:
     for name, options in SHIPPED.items():
         path = Path(__file__).resolve().parents[4] / "grammars" / f"{name}.lark"
         text = path.read_text(encoding="utf-8")
-        write_lowered(path.with_suffix(".lowered"), shipped_key(text), Lark(text, **options).lowered())
+        write_lowered(path.with_suffix(".lowered"), shipped_key(text), Lark(text, **options).surveyed())
 
 
 if __name__ == "__main__":

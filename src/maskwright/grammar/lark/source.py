@@ -32,6 +32,8 @@ class Places:
 
     def terminal(self, name: str) -> str:
         """The place of a terminal."""
+        if name not in self._text:  # it is lark's own
+            return name
         base = re.escape(name)
         return self._find(rf"^[ \t]*({base})(\.-?\d+)?\s*:") or self._find(rf"^[ \t]*%\w+[^\n]*?\b({base})\b") or name
 

@@ -11,6 +11,8 @@ import json
 import re
 import sys
 from array import array
+from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -61,16 +63,27 @@ def read_lowered(path: Path, key: str) -> Lowered | None:
         if told["order"] != sys.byteorder:
             words.byteswap()
         names = told["names"]
-        return Lowered(words, tuple(told["terminals"]), tuple(names[i] for i in told["rules"]))
+        rules = tuple(names[i] for i in told["rules"])
+        survey = tuple(words[len(words) - told["survey"] :])
+        return Lowered(words[: len(words) - len(survey)], tuple(told["terminals"]), rules, survey)
     except (OSError, ValueError, LookupError, TypeError):
         return None
 
 
 def write_lowered(path: Path, key: str, lowered: Lowered) -> None:
     """Writes a file whole or not at all. Raises OSError."""
-    body = lowered.words.tobytes()
+    body = lowered.form.tobytes()
     names = {name: at for at, name in enumerate(dict.fromkeys(lowered.rules))}
     told: dict[str, Any] = {"key": key, "order": sys.byteorder, "terminals": lowered.terminals}
-    told |= {"names": list(names), "rules": [names[rule] for rule in lowered.rules]}
+    told |= {"names": list(names), "rules": [names[rule] for rule in lowered.rules], "survey": len(lowered.survey)}
     told["digest"] = hashlib.sha256(body).hexdigest()
     write_atomically(path, [json.dumps(told).encode() + b"\n", body])
+
+
+@lru_cache(maxsize=1)
+def lark_version() -> str:
+    """Of the lark package and of Python, part of every key under which something is kept. Imports nothing."""
+    spec = find_spec("lark")
+    assert spec is not None and spec.origin is not None
+    found = re.search(r"^__version__[^=]*=\s*[\"']([^\"']+)", Path(spec.origin).read_text(encoding="utf-8"), re.M)
+    return f"{found[1] if found else '?'}-{sys.version_info[0]}.{sys.version_info[1]}"
