@@ -47,6 +47,10 @@ TABLE = [
     ("start: /a*b/ | start", {"parser": "lalr", "lexer": "basic"}, "b", set(), True),
     ("start: /a(?=b)/ /b/", {}, "a", {"b"}, False),
     ("start: /a(?!b)/ /b|c/", {"parser": "lalr"}, "a", {"c"}, False),
+    # Of two claims about the text to come the one that implies the other stays.
+    ("start: A B C\nA: /a(?!.*c)/\nB: /b(?!c)/\nC: /[xc]+/", {}, "ab", {"x"}, False),
+    ("start: A B C\nA: /a(?!.*c)/\nB: /b(?!c)/\nC: /[xc]+/", {}, "abx", {"x"}, True),
+    ("start: A B C\nA: /a(?!c)/\nB: /b(?!c)/\nC: /[xc]+/", {}, "abx", {"x", "c"}, True),
     # ^ and \\A hold at the start of the text alone, whatever was ignored or chosen there.
     ("start: A*\nA: /^a|b/", {}, "", {"a", "b", "ab"}, True),
     ("start: A*\nA: /^a|b/", {}, "b", {"b"}, True),
