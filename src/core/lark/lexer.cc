@@ -171,13 +171,11 @@ LexState Lexer::make_next_of_parts(LexState s, uint32_t c) {
 }
 
 // Most bytes are read by no thread.
-bool Lexer::may_read(const Key& from, uint8_t b) const {
-  for (const Threads& list : from.lists)
-    for (const Thread& t : list) {
-      const Op op = code_[t.pc].op;
-      if (op == Op::Char ? code_.next(t.dag == 0 ? code_.first(t.pc) : t.dag, b) != Utf8Automata::kNone : t.open != 0) return true;
-    }
-  return false;
+bool Lexer::may_read(const Threads& list, uint8_t b) const {
+  return std::any_of(list.begin(), list.end(), [&](const Thread& t) {
+    if (code_[t.pc].op != Op::Char) return t.open != 0;
+    return code_.next(t.dag == 0 ? code_.first(t.pc) : t.dag, b) != Utf8Automata::kNone;
+  });
 }
 
 LexState Lexer::make_next(LexState s, uint32_t c) {
@@ -187,7 +185,7 @@ LexState Lexer::make_next(LexState s, uint32_t c) {
   if (const uint32_t known = slot.load(std::memory_order_relaxed); known != kUnknown) return known;
   const Key& from = *states_[s].key;
   const uint8_t b = code_.byte_of(c);
-  if (!may_read(from, b)) {
+  if (std::none_of(from.lists.begin(), from.lists.end(), [&](const Threads& list) { return may_read(list, b); })) {
     slot.store(0, std::memory_order_release);
     return 0;
   }
@@ -266,6 +264,10 @@ Guard Lexer::step_guard(Guard g, uint32_t c) {
   if (const uint32_t known = slot.load(std::memory_order_relaxed); known != kUnknown) return known;
   const GuardKey& from = *guards_[g].key;
   const uint8_t b = code_.byte_of(c);
+  if (from.open == 0 && !may_read(from.threads, b)) {
+    slot.store(kFree, std::memory_order_release);
+    return kFree;
+  }
   GuardKey to;
   to.trackers = from.trackers;
   const uint64_t behind = step_trackers(code_, to.trackers, b);

@@ -171,7 +171,7 @@ class Lexer {
     std::vector<Guard> members;
   };
   LexState start_locked(std::span<const uint32_t> programs, std::span<const uint32_t> words, uint32_t lexer, bool begin);
-  bool may_read(const Key& from, uint8_t b) const;
+  bool may_read(const Threads& list, uint8_t b) const;
   LexState make_next(LexState s, uint32_t c);
   LexState make_next_of_parts(LexState s, uint32_t c);
   class Reaches;

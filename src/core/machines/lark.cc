@@ -227,6 +227,11 @@ bool LarkMachine::comes_free(Memory& m, const Context& c, LexState q, int depth)
 
 bool LarkMachine::find_free(Memory& m, const Context& c, LexState q, int depth) const {
   const Indents& indents = grammar_->indents();
+  for (const TokenEnd& e : grammar_->lexer().ends(q)) {  // often the token can end at once
+    const Guards g = grammar_->lexer().with(c.guards, e.guard);
+    if (grammar_->lexer().next_guards(g, grammar_->rest_byte()) != kNoGuards && !grammar_->is_rest(g)) continue;
+    if (e.ignore || (e.feed && !(indents.on && e.type == indents.newline) && m.stacks.can_feed(c.stacks, e.type))) return true;
+  }
   Live& live = grammar_->exact();
   std::vector<std::pair<Context, bool>> ends;
   {

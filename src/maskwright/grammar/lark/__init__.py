@@ -9,7 +9,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -54,8 +54,8 @@ class LarkPlan:
     terminals: tuple[str, ...]
     rules: tuple[str, ...]
     report: Report
-    limit: Callable[[str, str], LimitError]
-    budget: Budget
+    limit: Callable[[str, str], LimitError] = lambda message, hint: LimitError(message, location="grammar", hint=hint)
+    budget: Budget = field(default_factory=lambda: Budget(CompileLimits()))
     whitespace: int = 0
 
     def spares(self, lacking: Ranges) -> bool:
