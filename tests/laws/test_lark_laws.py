@@ -138,7 +138,7 @@ def compared(case: GrammarCase, rng: random.Random, length: int, most: int = 400
     except Slow:
         return "lark is slow"
     try:
-        with limit(20):
+        with limit(60):
             compiled = mw.compile(mw.Lark(case.text, **case.options), VOCABULARIES["bytes"])
     except Slow:
         raise AssertionError("the compile hangs") from None
