@@ -5,6 +5,8 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -26,11 +28,24 @@ class PyLark {
     if (vocab != nullptr && !vocab->is_byte_complete()) {
       const bool closed = vocab->is_character_closed();
       static const lark::CodeRanges none;
-      return std::make_shared<lark::Grammar>(source_, closed ? vocab->lacking() : none, closed ? nullptr : &vocab->irreducible());
+      auto made = std::make_shared<lark::Grammar>(source_, closed ? vocab->lacking() : none, closed ? nullptr : &vocab->irreducible(), watch_);
+      made->settle();
+      return made;
     }
     const std::scoped_lock lock(mutex_);
-    if (!complete_) complete_ = std::make_shared<lark::Grammar>(source_, lark::CodeRanges{}, nullptr);
+    if (!complete_) {
+      auto made = std::make_shared<lark::Grammar>(source_, lark::CodeRanges{}, nullptr, watch_);
+      made->settle();
+      complete_ = std::move(made);
+    }
     return complete_;
+  }
+  // Makes the searches of a compile that is no longer wanted throw.
+  void stop() { watch_->stop.store(true); }
+  // Before them: after so much time they throw too.
+  void set_seconds(double seconds) {
+    using Clock = std::chrono::steady_clock;
+    watch_->deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e8)));
   }
 
   bool indents() const { return source_->indents.on; }
@@ -41,6 +56,7 @@ class PyLark {
   std::shared_ptr<const lark::Source> source_;
   std::mutex mutex_;
   std::shared_ptr<lark::Grammar> complete_;
+  std::shared_ptr<lark::Watch> watch_ = std::make_shared<lark::Watch>();
 };
 
 inline std::unique_ptr<Machine> lark_machine(PyLark& self, const Vocab& vocab) {
@@ -88,6 +104,12 @@ inline void bind_lark(nb::module_& m) {
         if (self.indents() && !grammar->is_loose()) return -2;
         if (grammar->is_empty()) return -1;
         return grammar->is_loose() ? 1 : 0;
+      })
+      .def("set_seconds", &PyLark::set_seconds)
+      .def("stop", &PyLark::stop)
+      .def("counts", [](PyLark& self) {
+        const auto grammar = self.over(nullptr);
+        return nb::make_tuple(grammar->exact().entry_count(), grammar->exact().done(), grammar->lexer().guards_count(), grammar->lexer().state_count());
       })
       .def("survey_words", [](PyLark& self) {
         const Gate::Pass pass;

@@ -51,7 +51,16 @@ class LarkGrammar:
     def survey_words(self) -> list[int]:
         """What survey() found, as the last part of the words of a grammar (grammar/lark/lowered.py)."""
     def survey(self) -> int:
-        """-1: no text at all; 1: everything can be finished after some ignored text; 0: neither."""
+        """-1: no text at all; 1: everything can be finished after some ignored text; 0: neither. Raises ValueError."""
+
+    def set_seconds(self, seconds: float) -> None:
+        """How long the searches of `survey` and `define_lark` may take from now on, together."""
+
+    def counts(self) -> tuple[int, int, int, int]:
+        """Of the search: places looked at, ways out of them handed on (about), sets of guards, states of the lexer."""
+
+    def stop(self) -> None:
+        """Makes a `survey` or `define_lark` that another thread has begun raise RuntimeError."""
 
 class Program:
     """A compiled constraint: nodes, defined at once or by `lower(program, node)` when reached."""

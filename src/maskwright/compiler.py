@@ -55,9 +55,9 @@ class CompiledGrammar:
         self._whole_vocabulary = vocabulary
         self._plan = plan
         # The core calls plan.lower with the program; a reference back from there would be a cycle it cannot see.
-        self._program = _core.Program(self.vocabulary.core, plan.whitespace, plan.lower)
+        core = constraint.reading(self.vocabulary, banned_ids).core
+        self._program = _core.Program(core, plan.whitespace, plan.lower)
         plan.start(self._program)
-        core = self.vocabulary.core
         if not core.is_byte_complete and plan.spares(tuple(core.lacking)):
             self._program.settle_as_free()
 

@@ -19,6 +19,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LAWS = ("tests/laws/test_masks.py", "tests/laws/test_matcher_laws.py")
+LARK_TESTS = ("unit/grammar/test_lark", "laws/test_lark_limits", "laws/test_lark_laws")
+LARK = (*(f"tests/{name}.py" for name in LARK_TESTS), "-m", "not slow")
 # The editable install has an import hook of its own; the package below must win.
 BOOT = """
 import sys
@@ -32,12 +34,13 @@ sys.exit(pytest.main({arguments!r}))
 
 @dataclass(frozen=True)
 class Mutant:
-    """`old` must occur exactly once in `file` (below src/core) and becomes `new`."""
+    """`old` must occur exactly once in `file` (below src/core) and becomes `new`; `laws` are to notice."""
 
     name: str
     file: str
     old: str
     new: str
+    laws: tuple[str, ...] = LAWS
 
 
 MUTANTS = (
@@ -95,6 +98,34 @@ MUTANTS = (
         "mul(digit, known.places->back().unit, m)",
         "mul(digit, known.places->front().unit, m)",
     ),
+    Mutant(
+        "^ holds at the start of every token",
+        "machines/lark.cc",
+        "before_token(m, to, handle(s) == 0);",
+        "before_token(m, to, true);",
+        LARK,
+    ),
+    Mutant(
+        "of two guards the one that implies the other is left out",
+        "lark/lexer.cc",
+        "m != members[i] && implies(m, members[i])",
+        "m != members[i] && implies(members[i], m)",
+        LARK,
+    ),
+    Mutant(
+        "rules are reduced by one node too many where it is looked for dead ends",
+        "lark/live.cc",
+        "tables_.rules[r].length - 1, kBoundary",
+        "tables_.rules[r].length, kBoundary",
+        LARK,
+    ),
+    Mutant(
+        "line ends take one byte, whatever the column",
+        "lark/costs.cc",
+        "lines * (column + blocks);",
+        "lines + (column + blocks) / 1'000;",
+        ("tests/unit/grammar/test_lark_budgets.py",),
+    ),
 )
 
 
@@ -138,9 +169,9 @@ class Workshop:
         path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
         return text
 
-    def laws(self, *options: str) -> subprocess.CompletedProcess[str]:
+    def laws(self, laws: tuple[str, ...] = LAWS) -> subprocess.CompletedProcess[str]:
         """Run the laws against the package; a crash is a failure like any other."""
-        arguments = [*LAWS, "-x", "-q", "--no-header", "-p", "no:cacheprovider", "--rootdir", str(ROOT), *options]
+        arguments = [*laws, "-x", "-q", "--no-header", "-p", "no:cacheprovider", "--rootdir", str(ROOT)]
         code = BOOT.format(package=str(self.package), arguments=arguments)
         env = {**os.environ, "MASKWRIGHT_LAWS": "1", "MASKWRIGHT_LAWS_QUICK": "1"}
         return subprocess.run(
@@ -181,7 +212,7 @@ def main() -> int:
             start = time.monotonic()
             before = shop.plant(mutant)
             shop.build()
-            found = verdict(shop.laws())
+            found = verdict(shop.laws(mutant.laws))
             (shop.core / mutant.file).write_text(before, encoding="utf-8")
             survivors += found == "passed"
             result = "SURVIVED" if found == "passed" else f"noticed by {found}"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import assets
 import maskwright as mw
 from laws.python_walks import WORDS, Derivations, mask_walk
 
@@ -116,3 +117,22 @@ def test_the_standard_library(compiled: mw.CompiledGrammar) -> None:
     print(f"{total} modules, refused {refused}, without a last line end {open_ended}")
     assert set(refused) <= set(KNOWN)
     assert len(refused) <= 0.01 * total
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_the_standard_library_token_by_token(grammar: mw.Lark) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    path = str(assets.tokenizer_folder("llama3") / "tokenizer.json")
+    tokenizer, vocabulary = tokenizers.Tokenizer.from_file(path), mw.Vocabulary.from_tokenizer(path)
+    compiled = mw.compile(grammar, vocabulary, limits=mw.CompileLimits(seconds=120))
+    refused, total, count = [], 0, 0
+    for name, text in modules():
+        ids = tokenizer.encode(text, add_special_tokens=False).ids
+        assert b"".join(vocabulary.tokens[i] for i in ids) == text.encode(), name
+        matcher = compiled.matcher()
+        if matcher.accept_tokens(ids) < len(ids) or not matcher.is_accepting:
+            refused.append(name)
+        total, count = total + 1, count + len(ids)
+    print(f"{total} modules, {count} tokens, refused {refused}")
+    assert set(refused) <= set(KNOWN)

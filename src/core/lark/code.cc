@@ -11,6 +11,7 @@ namespace {
 // Cuts a range of code points into ranges of byte sequences: first at the lengths of UTF-8, then so that behind a byte
 // with several values all continuation bytes are free.
 void add_sequences(uint32_t lo, uint32_t hi, std::vector<std::vector<std::pair<uint8_t, uint8_t>>>& out) {
+  if (lo >= kSpecials) return out.push_back({{0xff, 0xff}, {static_cast<uint8_t>(lo - kSpecials), static_cast<uint8_t>(hi - kSpecials)}});
   for (const uint32_t last : {0x7fu, 0x7ffu, 0xffffu})
     if (lo <= last && last < hi) {
       add_sequences(lo, last, out);
@@ -85,10 +86,14 @@ Code::Code(std::vector<Instr> code, const std::vector<CodeRanges>& classes, std:
            const CodeRanges& lacking)
     : code_(std::move(code)), behinds_(std::move(behinds)) {
   for (const CodeRanges& ranges : classes) roots_.push_back(utf8_.add(without(ranges, lacking)));
+  anchored_ = std::any_of(code_.begin(), code_.end(), [](const Instr& i) { return i.op == Op::Begin; });
   find_classes();
   fill_next();
   find_hopes();
-  any_ = utf8_.add(without({{0, 0xD7FF}, {0xE000, 0x10FFFF}}, lacking));  // after the classes of bytes, which it does not matter to
+  CodeRanges any = without({{0, 0xD7FF}, {0xE000, 0x10FFFF}}, lacking);
+  for (const CodeRanges& ranges : classes)
+    if (!ranges.empty() && ranges.back().second >= kSpecials) any.push_back(ranges.back());
+  any_ = utf8_.add(any);  // after the classes of bytes, which it does not matter to
 }
 
 void Code::find_classes() {

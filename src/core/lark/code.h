@@ -23,6 +23,7 @@ enum class Op : int32_t {
   End,      // the end of the text; only in the program of an Ahead, with nothing but Match after it
   LoopIn,   // an iteration of loop a begins
   LoopEnd,  // it ends: at b goes on if it was empty, else at the next instruction
+  Begin,    // the start of the text, then the next instruction
 };
 
 struct Instr {
@@ -31,6 +32,10 @@ struct Instr {
 };
 
 using CodeRanges = std::vector<std::pair<uint32_t, uint32_t>>;  // sorted, inclusive, without surrogates
+
+// From here on 256 code points stand for special tokens, which no text has: written as the byte 0xff and another one
+// (grammar/lark/special.py). To guards they are like any character that no class has.
+inline constexpr uint32_t kSpecials = 0x110000;
 
 // UTF-8 of character classes as shared automata. Node 0 = the character is complete.
 class Utf8Automata {
@@ -80,6 +85,8 @@ class Code {
   uint64_t asks(uint32_t pc) const { return asks_[pc]; }
   // Whether a thread here can come to its Match at all (lookarounds aside): classes may be empty.
   bool hopeful(uint32_t pc) const { return hopeful_[pc]; }
+  // Whether some program asks for the start of the text.
+  bool is_anchored() const { return anchored_; }
   // The terminal whose program this is part of; kNoTerminal where it never matches.
   static constexpr uint32_t kNoTerminal = 0xffffffffu;
   uint32_t terminal(uint32_t pc) const { return terminals_[pc]; }
@@ -106,6 +113,7 @@ class Code {
   std::array<uint8_t, 256> class_of_{};
   std::vector<uint8_t> byte_of_;
   uint32_t class_count_ = 0, any_ = 0;
+  bool anchored_ = false;
 };
 
 }  // namespace mw::lark

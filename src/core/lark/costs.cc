@@ -5,13 +5,27 @@
 
 namespace mw::lark {
 
-LooseCosts::LooseCosts(const Tables& tables, Lexer& lexer, Live& live, const std::vector<Guards>& rest, const std::map<Type, uint32_t>& fixed)
-    : tables_(tables), terminals_(tables.terminals, kNoCost),
-      rules_(tables.nonterminals, kNoCost), exits_(tables.states) {
+LooseCosts::LooseCosts(const Tables& tables, Lexer& lexer, Live& live, const std::vector<Guards>& rest, const std::map<Type, Sum>& fixed)
+    : tables_(tables), terminals_(tables.terminals, kNoSum),
+      rules_(tables.nonterminals, kNoSum), exits_(tables.states) {
   find_terminals(lexer, live, rest);
   for (const auto& [type, cost] : fixed) terminals_[type] = cost;
   find_rules();
   find_exits();
+}
+
+// Counts that would not fit are as good as none; bytes do, being below kNoCost.
+LooseCosts::Sum LooseCosts::add(Sum a, Sum b) {
+  constexpr Sum kHalf = Sum{1} << 62, kBlocks = kLine / kBlock / 2;
+  if (a >= kHalf || b >= kHalf || (a % kBlock) + (b % kBlock) >= kNoCost) return kNoSum;
+  return (a % kLine + b % kLine) / kBlock >= kBlocks ? kNoSum : a + b;
+}
+
+uint32_t LooseCosts::bytes(Sum sum, uint32_t column) {
+  if (sum == kNoSum) return kNoCost;
+  const Sum lines = sum / kLine, blocks = sum % kLine / kBlock;
+  const Sum all = sum % kBlock + lines * (column + blocks);
+  return all >= kNoCost ? kNoCost : static_cast<uint32_t>(all);
 }
 
 // The dearest of the lexers counts: each state has its own.
@@ -34,7 +48,7 @@ void LooseCosts::find_terminals(Lexer& lexer, Live& live, const std::vector<Guar
       look(lexer.start(one), rest[0]);
     }
   }
-  for (Type t = 0; t < tables_.terminals; ++t) terminals_[t] = most[t] == 0 ? kNoCost : most[t];
+  for (Type t = 0; t < tables_.terminals; ++t) terminals_[t] = most[t] == 0 ? kNoSum : most[t];
 }
 
 // Knuth 1977, by plain iteration.
@@ -42,8 +56,8 @@ void LooseCosts::find_rules() {
   for (bool changed = true; changed;) {
     changed = false;
     for (const auto& rule : tables_.rules) {
-      uint32_t sum = 0;
-      for (const uint32_t x : rule.body) sum = add_cost(sum, symbol(x));
+      Sum sum = 0;
+      for (const uint32_t x : rule.body) sum = add(sum, symbol(x));
       if (sum >= rules_[rule.lhs]) continue;
       rules_[rule.lhs] = sum;
       changed = true;
@@ -58,7 +72,7 @@ bool LooseCosts::improve(uint32_t state, const Exit& exit) {
     e.cost = exit.cost;
     return true;
   }
-  if (exit.cost >= kNoCost) return false;
+  if (exit.cost == kNoSum) return false;
   exits_[state].push_back(exit);
   return true;
 }
@@ -77,9 +91,9 @@ void LooseCosts::find_exits() {
   for (bool changed = true; changed;) {
     changed = false;
     for (uint32_t s = tables_.states; s-- > 0;) {
-      const auto over = [&](uint32_t to, uint32_t cost) {
+      const auto over = [&](uint32_t to, Sum cost) {
         for (const Exit& e : std::vector<Exit>(exits_[to]))
-          if (e.pops > 0) changed = improve(s, {e.lhs, e.pops - 1, add_cost(e.cost, cost)}) || changed;
+          if (e.pops > 0) changed = improve(s, {e.lhs, e.pops - 1, add(e.cost, cost)}) || changed;
       };
       for (Type t = 0; t < tables_.terminals; ++t)
         if (tables_.at(s, t) > 0) over(static_cast<uint32_t>(tables_.at(s, t) - 1), terminals_[t]);
@@ -104,7 +118,7 @@ class LooseCosts::Search {
         for (uint32_t a = 0; a < costs_.tables_.nonterminals; ++a)
           if (costs_.tables_.go_to(state, a) == static_cast<int32_t>(start.end)) better(costs_.rules_[a], kNone);
   }
-  uint32_t run() {
+  Sum run() {
     while (!queue_.empty()) {
       const auto [cost, i] = queue_.top();
       queue_.pop();
@@ -120,31 +134,32 @@ class LooseCosts::Search {
   using Place = std::pair<NodeRef, uint32_t>;
   struct Met {
     Place at;
-    uint32_t cost, from;
+    Sum cost;
+    uint32_t from;
   };
-  void leave(NodeRef n, uint32_t state, uint32_t more, uint32_t cost, uint32_t from) {
+  void leave(NodeRef n, uint32_t state, uint32_t more, Sum cost, uint32_t from) {
     for (const Exit& e : costs_.exits_[state]) {
       if (e.pops + more == 0) continue;
-      for (const NodeRef m : stacks_.below(n, e.pops + more)) meet({m, e.lhs}, add_cost(cost, e.cost), from);
+      for (const NodeRef m : stacks_.below(n, e.pops + more)) meet({m, e.lhs}, add(cost, e.cost), from);
     }
   }
   void explore(uint32_t i) {
     const auto [node, lhs] = met_[i].at;
-    const uint32_t cost = met_[i].cost;
-    if (const auto hit = memo_.places.find(met_[i].at); hit != memo_.places.end()) return better(add_cost(cost, hit->second), i);
+    const Sum cost = met_[i].cost;
+    if (const auto hit = memo_.places.find(met_[i].at); hit != memo_.places.end()) return better(add(cost, hit->second), i);
     const uint32_t state = stacks_.node(node).state;
     const int32_t to = costs_.tables_.go_to(state, lhs);
     if (to < 0) return;
     if (costs_.tables_.is_end(state, static_cast<uint32_t>(to)) && stacks_.node(node).below.empty()) better(cost, i);
     for (const Exit& e : costs_.exits_[static_cast<size_t>(to)])
-      for (const NodeRef m : stacks_.below(node, e.pops)) meet({m, e.lhs}, add_cost(cost, e.cost), i);
+      for (const NodeRef m : stacks_.below(node, e.pops)) meet({m, e.lhs}, add(cost, e.cost), i);
   }
-  void better(uint32_t cost, uint32_t from) {
+  void better(Sum cost, uint32_t from) {
     if (cost >= best_) return;
     best_ = cost;
     last_ = from;
   }
-  void meet(const Place& at, uint32_t cost, uint32_t from) {
+  void meet(const Place& at, Sum cost, uint32_t from) {
     const auto [it, fresh] = seen_.try_emplace(at, static_cast<uint32_t>(met_.size()));
     if (fresh) met_.push_back({at, cost, from});
     else if (met_[it->second].cost <= cost) return;
@@ -155,31 +170,34 @@ class LooseCosts::Search {
   const LooseCosts& costs_;
   const Stacks& stacks_;
   Memo& memo_;
-  uint32_t best_ = kNoCost, last_ = kNone;
+  Sum best_ = kNoSum;
+  uint32_t last_ = kNone;
   std::vector<Met> met_;
   std::map<Place, uint32_t> seen_;
-  std::priority_queue<std::pair<uint32_t, uint32_t>, std::vector<std::pair<uint32_t, uint32_t>>, std::greater<>> queue_;
+  std::priority_queue<std::pair<Sum, uint32_t>, std::vector<std::pair<Sum, uint32_t>>, std::greater<>> queue_;
 };
 
-uint32_t LooseCosts::stack_cost(Stacks& stacks, Memo& memo, StackSet s) const {
+uint32_t LooseCosts::stack_cost(Stacks& stacks, Memo& memo, StackSet s, uint32_t column) const {
   const auto hit = memo.stacks.find(s);
-  if (hit != memo.stacks.end()) return hit->second;
-  uint32_t cost = 0;
+  if (hit != memo.stacks.end()) return bytes(hit->second, column);
+  Sum cost = 0;
   if (!stacks.complete(s)) {
     Search search(*this, stacks, memo);
     for (const NodeRef top : stacks.tops(s)) search.begin(top);
     cost = search.run();
   }
   memo.stacks.emplace(s, cost);
-  return cost;
+  return bytes(cost, column);
 }
 
-uint32_t LooseCosts::cost_of_start(uint32_t start) const {
+uint32_t LooseCosts::cost_of_start(uint32_t start) const { return bytes(sum_of_start(start), 0); }
+
+LooseCosts::Sum LooseCosts::sum_of_start(uint32_t start) const {
   const auto& x = tables_.starts[start];
   if (x.empty >= 0) return 0;
   for (uint32_t a = 0; a < tables_.nonterminals; ++a)
     if (tables_.go_to(x.state, a) == static_cast<int32_t>(x.end)) return rules_[a];
-  return kNoCost;
+  return kNoSum;
 }
 
 }  // namespace mw::lark

@@ -116,7 +116,8 @@ std::vector<Guards> rest_behind(const Source& source, Lexer& lexer, uint8_t b) {
 
 int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<Guards>& rest, std::vector<Guard>& checked) {
   const bool ignores = std::find(source.ignored.begin(), source.ignored.end(), true) != source.ignored.end();
-  if (!source.tables.reduced || !ignores) return -1;
+  // What may stand at the start alone is had nowhere else.
+  if (!source.tables.reduced || !ignores || lexer.code().is_anchored()) return -1;
   const Indents& indents = source.indents;
   std::vector<Part> parts = parts_of(source, lexer);
   for (Part& part : parts) {
@@ -172,9 +173,9 @@ int find_rest_byte(const Source& source, Lexer& lexer, Live& live, std::vector<G
   return -1;
 }
 
-Grammar::Grammar(std::shared_ptr<const Source> source, const CodeRanges& lacking, const TokenTrie* trie)
+Grammar::Grammar(std::shared_ptr<const Source> source, const CodeRanges& lacking, const TokenTrie* trie, const WatchRef& watch)
     : source_(std::move(source)), lexer_(Code(source_->code, source_->classes, source_->behinds, lacking), source_->kind, source_->lexers, source_->ignored),
-      exact_(source_->tables, lexer_, trie) {
+      exact_(source_->tables, lexer_, trie, watch) {
   if (source_->indents.on) lexer_.set_newline(source_->indents.newline, source_->indents.tab);
   if (trie != nullptr) return;
   if (const Survey& known = source_->survey; known.known && lacking.empty()) {
@@ -187,7 +188,14 @@ Grammar::Grammar(std::shared_ptr<const Source> source, const CodeRanges& lacking
   }
   std::sort(rest_.begin(), rest_.end());
   rest_.erase(std::unique(rest_.begin(), rest_.end()), rest_.end());
-  if (rest_byte_ >= 0) lexer_.set_rest(rest_byte(), checked_);
+  if (rest_byte_ < 0) return;
+  lexer_.set_rest(rest_byte(), checked_);
+  exact_.set_free([this](Guards g) { return is_rest(g) || lexer_.next_guards(g, rest_byte()) == kNoGuards; });
+}
+
+void Grammar::settle() {
+  if (!is_loose()) exact_.explore();
+  exact_.close();
 }
 
 // The guard of an end that was found when the grammar was compiled first.

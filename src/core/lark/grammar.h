@@ -44,8 +44,11 @@ struct Source {
 
 class Grammar {
  public:
-  // trie: where some bytes are no tokens, the irreducible tokens.
-  Grammar(std::shared_ptr<const Source> source, const CodeRanges& lacking, const TokenTrie* trie);
+  // trie: where some bytes are no tokens, the irreducible tokens. watch: until settle().
+  Grammar(std::shared_ptr<const Source> source, const CodeRanges& lacking, const TokenTrie* trie, const WatchRef& watch);
+  // Explores all that texts can lead to, so that nothing is left to be searched for in the middle of one. Throws LiveLimit,
+  // Stopped; from then on nothing does.
+  void settle();
   const Tables& tables() const { return source_->tables; }
   const Indents& indents() const { return source_->indents; }
   Lexer& lexer() { return lexer_; }
@@ -59,13 +62,12 @@ class Grammar {
   LooseCosts& costs();
   bool is_empty();
   Survey survey();
-  // What a line end counts for in costs: more than any column that is likely.
-  static constexpr uint32_t kLineCost = 200;
 
  private:
-  std::map<Type, uint32_t> fixed_costs() const {
+  // A line end: its byte, and ignored text behind it.
+  std::map<Type, LooseCosts::Sum> fixed_costs() const {
     if (!source_->indents.on) return {};
-    return {{source_->indents.newline, kLineCost}, {source_->indents.indent, 0}, {source_->indents.dedent, 0}};
+    return {{source_->indents.newline, LooseCosts::kLine + 2}, {source_->indents.indent, LooseCosts::kBlock}, {source_->indents.dedent, 0}};
   }
 
   std::shared_ptr<const Source> source_;

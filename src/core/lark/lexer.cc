@@ -5,8 +5,8 @@
 namespace mw::lark {
 
 Lexer::Lexer(Code code, Kind kind, std::vector<LexerStart> starts, std::vector<bool> ignored)
-    : code_(std::move(code)), kind_(kind), starts_(std::move(starts)), ignored_(std::move(ignored)), aheads_(code_),
-      start_memo_(starts_.size(), kUnknown) {
+    : code_(std::move(code)), kind_(kind), starts_(std::move(starts)), ignored_(std::move(ignored)), aheads_(code_) {
+  for (auto& memo : start_memo_) memo.assign(starts_.size(), kUnknown);
   intern(Key{});       // 0 = dead
   intern(GuardKey{});  // 0 = free
   intern(std::vector<Guard>{});
@@ -48,23 +48,26 @@ uint64_t Lexer::asks(const Threads& threads) const {
   return asks;
 }
 
-LexState Lexer::start(uint32_t lexer) {
+LexState Lexer::start(uint32_t lexer, bool begin) {
+  begin = begin && code_.is_anchored();
   const std::scoped_lock lock(mutex_);
-  if (start_memo_[lexer] == kUnknown) start_memo_[lexer] = start_locked(starts_[lexer].programs, starts_[lexer].words, lexer);
-  return start_memo_[lexer];
+  LexState& known = start_memo_[begin][lexer];
+  if (known == kUnknown) known = start_locked(starts_[lexer].programs, starts_[lexer].words, lexer, begin);
+  return known;
 }
 
-LexState Lexer::start(const std::vector<uint64_t>& terminals) {
+LexState Lexer::start(const std::vector<uint64_t>& terminals, bool begin) {
+  begin = begin && code_.is_anchored();
   const std::scoped_lock lock(mutex_);
-  const auto [it, fresh] = subset_memo_.try_emplace(terminals, 0);
+  const auto [it, fresh] = subset_memo_[begin].try_emplace(terminals, 0);
   if (!fresh) return it->second;
   Key key;
   key.fresh = true;
   const auto& all = starts_[0].programs;
   for (size_t i = 0; i < all.size(); ++i)
     if ((terminals[i / 64] >> (i % 64)) & 1) {
-      const auto [one, unknown] = single_starts_.try_emplace(all[i], 0);
-      if (unknown) one->second = start_locked({&all[i], 1}, {}, 0);
+      const auto [one, unknown] = single_starts_[begin].try_emplace(all[i], 0);
+      if (unknown) one->second = start_locked({&all[i], 1}, {}, 0, begin);
       const Key& part = *states_[one->second].key;
       key.lists.insert(key.lists.end(), part.lists.begin(), part.lists.end());
       key.trackers.insert(part.trackers.begin(), part.trackers.end());
@@ -79,7 +82,7 @@ LexState Lexer::start_of(Type t) {
   return start(one);
 }
 
-LexState Lexer::start_locked(std::span<const uint32_t> programs, std::span<const uint32_t> words, uint32_t lexer) {
+LexState Lexer::start_locked(std::span<const uint32_t> programs, std::span<const uint32_t> words, uint32_t lexer, bool begin) {
   Key key;
   key.lexer = lexer;
   key.fresh = true;
@@ -87,6 +90,7 @@ LexState Lexer::start_locked(std::span<const uint32_t> programs, std::span<const
   const auto run = [&](std::span<const uint32_t> all, size_t first, size_t last, bool cut) {
     Threads list;
     Closure closure(code_, &aheads_, 0, cut, list);
+    if (begin) closure.set_begin();
     for (size_t i = first; i < last; ++i)
       if (!closure.add(all[i], 0)) break;
     asked |= asks(list);
@@ -280,7 +284,38 @@ Guard Lexer::step_guard(Guard g, uint32_t c) {
   return made;
 }
 
+// Whether every text that breaks b breaks a. The lock is held.
+bool Lexer::implies(Guard a, Guard b) {
+  if (const auto hit = implies_.find({a, b}); hit != implies_.end()) return hit->second;
+  const bool found = find_implies(a, b);
+  implies_.emplace(std::pair{a, b}, found);
+  return found;
+}
+
+// Both automata side by side; where that takes too long, no.
+bool Lexer::find_implies(Guard a, Guard b) {
+  constexpr size_t kMaxPairs = 256;
+  std::vector<std::pair<Guard, Guard>> work{{a, b}};
+  for (size_t i = 0; i < work.size(); ++i) {
+    const auto [x, y] = work[i];
+    if (work.size() > kMaxPairs || (guards_[x].may_end && !guards_[y].may_end)) return false;
+    for (uint32_t c = 0; c < code_.class_count(); ++c) {
+      const Guard x_next = step_guard(x, c), y_next = step_guard(y, c);
+      if (x_next == kVoid || y_next == kFree || x_next == y_next) continue;
+      if (x_next == kFree || y_next == kVoid) return false;
+      if (std::find(work.begin(), work.end(), std::pair{x_next, y_next}) == work.end()) work.push_back({x_next, y_next});
+    }
+  }
+  return true;
+}
+
+// Guards that others imply are left out: sets that forbid the same would be many.
 Guards Lexer::intern(std::vector<Guard> members) {
+  for (size_t i = 0; members.size() > 1 && i < members.size();) {
+    const bool implied = std::any_of(members.begin(), members.end(), [&](Guard m) { return m != members[i] && implies(m, members[i]); });
+    if (implied) members.erase(members.begin() + static_cast<std::ptrdiff_t>(i));
+    else ++i;
+  }
   const auto [it, fresh] = set_index_.try_emplace(std::move(members), static_cast<Guards>(sets_.size()));
   if (!fresh) return it->second;
   GuardSet& set = sets_[sets_.append()];

@@ -60,10 +60,12 @@ class Lexer {
   bool ignores(Type t) const { return ignored_[t]; }
   size_t type_count() const { return ignored_.size(); }
 
-  // The state before a token. First: one list of all programs; else one list each.
-  LexState start(uint32_t lexer);
+  // The state before a token. First: one list of all programs; else one list each. begin: at the start of the text.
+  LexState start(uint32_t lexer, bool begin = false);
   // Each, Every: for a set of terminals, as a bit per program of lexer 0.
-  LexState start(const std::vector<uint64_t>& terminals);
+  LexState start(const std::vector<uint64_t>& terminals, bool begin = false);
+  // Nothing of a token was read.
+  bool is_between(LexState s) const { return s == 0 || states_[s].key->fresh; }
   // Each, Every: of one terminal alone.
   LexState start_of(Type t);
   // States whose ends together are those of a state: each of one terminal, where terminals are read by themselves.
@@ -168,7 +170,7 @@ class Lexer {
     bool may_end = true;
     std::vector<Guard> members;
   };
-  LexState start_locked(std::span<const uint32_t> programs, std::span<const uint32_t> words, uint32_t lexer);
+  LexState start_locked(std::span<const uint32_t> programs, std::span<const uint32_t> words, uint32_t lexer, bool begin);
   bool may_read(const Threads& list, uint8_t b) const;
   LexState make_next(LexState s, uint32_t c);
   LexState make_next_of_parts(LexState s, uint32_t c);
@@ -180,6 +182,8 @@ class Lexer {
   Guard step_guard(Guard g, uint32_t c);
   bool is_possible(Guard g);
   Guards make_next_guards(Guards s, uint32_t c);
+  bool implies(Guard a, Guard b);
+  bool find_implies(Guard a, Guard b);
   LexState intern(Key key);
   Guard intern(GuardKey key);
   Guards intern(std::vector<Guard> members);
@@ -205,12 +209,13 @@ class Lexer {
   std::unordered_map<GuardKey, Guard, HashKey> guard_index_;
   std::map<std::vector<Guard>, Guards> set_index_;
   std::map<std::pair<Guards, Guard>, Guards> with_;
+  std::map<std::pair<Guard, Guard>, bool> implies_;
   std::deque<Reach> reaches_;
   std::map<std::pair<std::vector<Type>, int>, const Reach*> reach_index_;
   std::deque<std::vector<LexState>> parts_;
-  std::vector<LexState> start_memo_;
-  std::map<std::vector<uint64_t>, LexState> subset_memo_;
-  std::unordered_map<uint32_t, LexState> single_starts_;  // by program
+  std::vector<LexState> start_memo_[2];  // the second at the start of the text
+  std::map<std::vector<uint64_t>, LexState> subset_memo_[2];
+  std::unordered_map<uint32_t, LexState> single_starts_[2];  // by program
 };
 
 }  // namespace mw::lark

@@ -2,16 +2,25 @@
 //
 // Guards are a finite control that is threaded left to right through a pushdown system, so that is decidable. For each LR
 // state on top of an unknown stack, under some guards, the *exits* are found: the ways to come to the point where a
-// reduction has taken that state off the stack and goes on below, with the look-ahead and the guards at that moment. They are
-// a least fixpoint (saturation; Bouajjani, Esparza, Maler 1997; Schwoon 2002), computed as it is asked for. A given stack is
-// then searched downwards over them.
+// reduction has taken that state off the stack and goes on below, with the guards at that moment and, in LALR tables, the
+// look-ahead. They are a least fixpoint (saturation; Bouajjani, Esparza, Maler 1997; Schwoon 2002), computed as it is asked
+// for, the cheapest first (Knuth, "A generalization of Dijkstra's algorithm", 1977), so that each exit is handed on once. A
+// given stack is then searched downwards over them.
+//
+// The search ends: there are finitely many entries (states, guards, look-ahead) and exits of each. Once all that can follow
+// the start is explored, no text that was generated leads to a new one, so later searches are walks over what is known.
 //
 // Over vocabularies that lack single bytes the control also holds a place in the trie of the tokens (spelling.h).
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <queue>
 #include <stdexcept>
 #include <unordered_map>
 #include <vector>
@@ -24,21 +33,33 @@ namespace mw::lark {
 
 using Control = uint32_t;  // guards, and a node of the trie
 
-// The front end puts the names of terminals for #numbers.
+// The front end puts the names of terminals for #numbers, and of rules for @states.
 struct LiveLimit : std::length_error {
-  explicit LiveLimit(std::pair<Type, Type> blamed)
-      : std::length_error("whether every text can be finished takes too long to decide" + told(blamed)) {}
-  static std::string told(std::pair<Type, Type> blamed) {
-    if (blamed.first == kNoType) return "";
-    return ": where #" + std::to_string(blamed.first) + " ends, #" + std::to_string(blamed.second) +
-           " could go on, and that it does not is a claim about all the text behind it";
-  }
+  explicit LiveLimit(const std::string& why) : std::length_error("whether every text can be finished takes too long to decide" + why) {}
 };
+
+// Another thread no longer wants the compile.
+struct Stopped : std::runtime_error {
+  Stopped() : std::runtime_error("the search was stopped") {}
+};
+// When searches of a compile end early.
+struct Watch {
+  std::atomic<bool> stop = false;
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+};
+using WatchRef = std::shared_ptr<const Watch>;
 
 class Live {
  public:
-  // trie: nullptr where every byte is a token.
-  Live(const Tables& tables, Lexer& lexer, const TokenTrie* trie) : tables_(tables), lexer_(lexer), trie_(trie) {}
+  // trie: nullptr where every byte is a token. watch: looked at until close().
+  Live(const Tables& tables, Lexer& lexer, const TokenTrie* trie, WatchRef watch)
+      : tables_(tables), lexer_(lexer), trie_(trie), watch_(std::move(watch)) {}
+
+  // All that can follow the starts. Throws LiveLimit, Stopped; from close() on nothing does.
+  void explore();
+  void close() { closed_ = true; }
+  // Guards under which, between tokens, every text can be finished: nothing is looked for behind them.
+  void set_free(std::function<bool(Guards)> is_free) { is_free_ = std::move(is_free); }
 
   // A nonterminal has ended on top of a node, before some look-ahead.
   struct Place {
@@ -67,11 +88,13 @@ class Live {
   Guards guards(Control c) const { return controls_[c].first; }
   std::mutex& mutex() { return mutex_; }
   size_t entry_count() const { return entries_.size(); }
+  size_t done() const { return done_; }  // exits handed on, about
 
  private:
-  static constexpr uint32_t kBoundary = 0xffffffffu;
+  static constexpr uint32_t kBoundary = 0xffffffffu;  // before a token; the only one without look-aheads (general tables)
+  static constexpr uint32_t kBegin = 0xfffffffeu;     // before the first
   struct Point {
-    uint32_t state, ahead;  // kBoundary: before a token
+    uint32_t state, ahead;
     Control control;
     bool operator==(const Point&) const = default;
   };
@@ -91,28 +114,36 @@ class Live {
     bool call;  // the exits are those of something on top of the reader's state
     bool operator<(const Reader& o) const { return std::tie(entry, call) < std::tie(o.entry, o.call); }
   };
+  // What grows in lists may do so while they are gone through.
   struct Entry {
     Point point;
-    std::unordered_map<Exit, uint32_t, Hash> exits;
+    std::vector<std::pair<Exit, uint32_t>> exits;
+    std::unordered_map<Exit, uint32_t, Hash> exit_index;
     uint32_t accept = kNoCost;  // the text ends
-    std::map<Reader, uint32_t> readers;
+    std::vector<std::pair<Reader, uint32_t>> readers;
+    std::map<Reader, uint32_t> reader_index;
   };
+  static constexpr uint32_t kFresh = 0xffffffffu, kAccept = 0xfffffffeu;
   struct Job {
-    uint32_t entry;
-    bool fresh, accept;
-    Exit exit;
+    uint32_t cost, entry, exit;  // exit: an index, kFresh or kAccept
+    bool operator>(const Job& o) const { return cost > o.cost; }
   };
 
   uint32_t entry(const Point& p);
   void run();
   void expand(uint32_t e);
   void expand_boundary(uint32_t e);
+  void expand_ahead(uint32_t e);
+  void look_at_watch();
+  std::string blame() const;
+  // Whether the text may end where a nonterminal has ended.
+  bool ends_text(uint32_t ahead, Control c) const;
   void read(uint32_t from, const Reader& reader, uint32_t cost);
   void pass(const Exit& exit, uint32_t exit_cost, const Reader& reader, uint32_t cost);
   void improve(uint32_t e, const Exit& exit, uint32_t cost);
   void accept(uint32_t e, uint32_t cost);
   const Entry& settled(const Point& p);
-  std::vector<LexState> lexers(uint32_t state);
+  std::vector<LexState> lexers(uint32_t state, bool begin);
 
   class Search;
 
@@ -125,8 +156,12 @@ class Live {
   std::map<std::pair<LexState, Control>, std::vector<Outcome>> outcomes_;
   std::deque<Entry> entries_;
   std::unordered_map<Point, uint32_t, Hash> index_;
-  std::deque<Job> jobs_;
+  std::priority_queue<Job, std::vector<Job>, std::greater<>> jobs_;
   size_t done_ = 0;
+  bool closed_ = false;
+  WatchRef watch_;
+  uint32_t looks_ = 0;
+  std::function<bool(Guards)> is_free_;
 };
 
 }  // namespace mw::lark

@@ -220,18 +220,18 @@ bool Stacks::can_feed(StackSet s, Type t) {
   return feed(s, t) != kNoStack;
 }
 
-LexState Stacks::lexer(StackSet s) {
-  if (lexers_[s] != 0) return lexers_[s];
-  LexState start;
-  if (lexer_.kind() == Lexer::Kind::First) {
-    start = lexer_.start(tables_.general ? 0 : tables_.lexer_of[nodes_[sets_[s].front()].state]);
-  } else {
-    std::vector<uint64_t> bits;
-    wanted(s, bits);
-    start = lexer_.start(bits);
-  }
-  lexers_[s] = start;
-  return start;
+LexState Stacks::make_lexer(StackSet s, bool begin) {
+  if (lexer_.kind() == Lexer::Kind::First)
+    return lexer_.start(tables_.general ? 0 : tables_.lexer_of[nodes_[sets_[s].front()].state], begin);
+  std::vector<uint64_t> bits;
+  wanted(s, bits);
+  return lexer_.start(bits, begin);
+}
+
+LexState Stacks::lexer(StackSet s, bool begin) {
+  if (begin && lexer_.code().is_anchored()) return make_lexer(s, true);
+  if (lexers_[s] == 0) lexers_[s] = make_lexer(s, false);
+  return lexers_[s];
 }
 
 void Stacks::wanted(StackSet s, std::vector<uint64_t>& out) {

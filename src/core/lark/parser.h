@@ -72,7 +72,8 @@ class Stacks {
   // The text may end here.
   bool complete(StackSet s);
   bool can_feed(StackSet s, Type t);
-  LexState lexer(StackSet s);
+  // The state before a token; begin: before the first.
+  LexState lexer(StackSet s, bool begin = false);
   LexState known_lexer(StackSet s) const { return lexers_[s]; }  // 0 where it was not asked for yet
   // Dynamic lexers: the terminals that may come next or be passed over, as bits.
   void wanted(StackSet s, std::vector<uint64_t>& out);
@@ -147,6 +148,7 @@ class Stacks {
   std::vector<int8_t> complete_;
   std::vector<uint64_t> wanted_;  // by set, words of each
   std::vector<bool> wanted_known_;
+  LexState make_lexer(StackSet s, bool begin);
   std::vector<LexState> lexers_;
 };
 

@@ -30,7 +30,7 @@ void read_code(Reader& in, Source& out) {
   const uint32_t n = in.count();
   for (uint32_t i = 0; i < n; ++i) {
     Instr x{};
-    x.op = static_cast<Op>(in.below(9));
+    x.op = static_cast<Op>(in.below(10));
     x.a = in.next();
     x.b = in.next();
     out.code.push_back(x);
@@ -39,8 +39,8 @@ void read_code(Reader& in, Source& out) {
   for (uint32_t i = 0; i < classes; ++i) {
     auto& ranges = out.classes.emplace_back();
     for (uint32_t k = in.count(); k > 0; --k) {
-      const uint32_t lo = in.below(0x110000), hi = in.below(0x110000);
-      if (lo > hi) throw std::invalid_argument("a range is empty");
+      const uint32_t lo = in.below(kSpecials + 256), hi = in.below(kSpecials + 256);
+      if (lo > hi || (lo < kSpecials && hi >= kSpecials)) throw std::invalid_argument("a range is empty");
       ranges.push_back({lo, hi});
     }
   }

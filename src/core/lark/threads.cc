@@ -125,6 +125,9 @@ void Closure::go(const Path& at) {
       to(i.b, at.loops, at.open);
       to(i.a, at.loops, at.open);
       break;
+    case Op::Begin:
+      if (begin_) to(next, at.loops, at.open);
+      break;
     case Op::Jump: to(i.a, at.loops, at.open); break;
     case Op::LoopIn: to(next, at.loops | (uint64_t{1} << i.a), at.open); break;
     case Op::LoopEnd: {

@@ -55,6 +55,8 @@ class Closure {
   Closure(const Closure&) = delete;
   Closure& operator=(const Closure&) = delete;
   ~Closure();
+  // Nothing of the text was read yet.
+  void set_begin() { begin_ = true; }
   // False: the list is cut here.
   bool add(uint32_t pc, uint32_t open);
   // Reads a byte with each thread of a list, in order.
@@ -85,7 +87,7 @@ class Closure {
   std::vector<Path> stack_;
   std::unique_ptr<Marks> marks_;
   std::set<Path> seen_;  // the others
-  bool matched_ = false;
+  bool matched_ = false, begin_ = false;
 };
 
 // Reads a byte; the result has a bit for each lookbehind that matches now.

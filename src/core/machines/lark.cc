@@ -24,7 +24,7 @@ LarkMachine::Memory& LarkMachine::memory(Request& r) const {
 
 State LarkMachine::state(Memory& m, const Context& c, LexState q) const { return (State{m.contexts.intern(c)} << 32) | q; }
 
-State LarkMachine::before_token(Memory& m, const Context& c) const { return state(m, c, m.stacks.lexer(c.stacks)); }
+State LarkMachine::before_token(Memory& m, const Context& c, bool begin) const { return state(m, c, m.stacks.lexer(c.stacks, begin)); }
 
 State LarkMachine::next(Request& r, State s, uint8_t b) const {
   if (handle(s) == 0) return kDead;
@@ -74,7 +74,7 @@ const LarkMachine::Jump& LarkMachine::jump_from(Memory& m, State s) const {
   Jump made;
   each_end(m, s, [&](const Context& to) {
     made.accepting = made.accepting || is_complete(m, to);
-    const State next = before_token(m, to);
+    const State next = before_token(m, to, handle(s) == 0);
     if (grammar_->lexer().more(lex(next)) && (spelled_ || is_live(m, next))) made.states.push_back(next);
   });
   return m.jumps[s] = std::move(made);
@@ -218,6 +218,14 @@ bool LarkMachine::is_free(Memory& m, const Context& c, bool newline, int depth) 
 }
 
 bool LarkMachine::comes_free(Memory& m, const Context& c, LexState q, int depth) const {
+  const std::pair key{state(m, c, q), depth};
+  if (const auto hit = m.comes_free.find(key); hit != m.comes_free.end()) return hit->second;
+  const bool free = find_free(m, c, q, depth);
+  m.comes_free.emplace(key, free);
+  return free;
+}
+
+bool LarkMachine::find_free(Memory& m, const Context& c, LexState q, int depth) const {
   const Indents& indents = grammar_->indents();
   for (const TokenEnd& e : grammar_->lexer().ends(q)) {  // often the token can end at once
     const Guards g = grammar_->lexer().with(c.guards, e.guard);
@@ -246,7 +254,7 @@ bool LarkMachine::comes_free(Memory& m, const Context& c, LexState q, int depth)
 bool LarkMachine::find_live(Memory& m, State s) const {
   const Context c = m.contexts[handle(s)];
   const LexState q = lex(s);
-  const bool between = q == m.stacks.lexer(c.stacks);
+  const bool between = grammar_->lexer().is_between(q);
   if (between && is_complete(m, c)) return true;
   if (grammar_->is_loose()) {
     if (!can_go_on(m, c, q)) return false;
@@ -257,8 +265,8 @@ bool LarkMachine::find_live(Memory& m, State s) const {
         if (t != indents.newline && m.stacks.can_feed(c.stacks, t)) return true;
     }
     if (!indents.on && between && grammar_->lexer().next_guards(c.guards, grammar_->rest_byte()) == kNoGuards) return true;
-    if (comes_free(m, c, q, kMaxLook)) return true;
-    if (indents.on) return false;
+    if (indents.on) return comes_free(m, c, q, kMaxLook);
+    if (comes_free(m, c, q, 0)) return true;
   }
   return grammar_->exact().cost(m.stacks, c.stacks, q, c.guards, m.known) < kNoCost;
 }
@@ -275,7 +283,7 @@ uint32_t LarkMachine::cost_behind(Memory& m, const Context& c, bool newline, int
   if (is_complete(m, c)) return 0;
   const bool rests = c.guards == kNoGuards || grammar_->is_rest(c.guards);
   if (!newline && (rests || grammar_->lexer().next_guards(c.guards, grammar_->rest_byte()) == kNoGuards))
-    return add_cost(rests ? 0 : 1, grammar_->costs().stack_cost(m.stacks, m.loose, c.stacks));
+    return add_cost(rests ? 0 : 1, grammar_->costs().stack_cost(m.stacks, m.loose, c.stacks, m.layouts.top(m.layouts[c.layout].columns)));
   return depth > 0 ? loose_cost(m, c, m.stacks.lexer(c.stacks), depth - 1) : kNoCost;
 }
 

@@ -43,7 +43,7 @@ class LarkMachine final : public Machine {
   uint32_t cost_of_start() const;
   uint32_t loose_cost(Memory& m, const Context& c, lark::LexState q, int depth) const;
   uint32_t cost_behind(Memory& m, const Context& c, bool newline, int depth) const;
-  State before_token(Memory& m, const Context& c) const;
+  State before_token(Memory& m, const Context& c, bool begin = false) const;
   State state(Memory& m, const Context& c, lark::LexState q) const;
   bool is_live(Memory& m, State s) const;
   bool find_live(Memory& m, State s) const;
@@ -52,6 +52,7 @@ class LarkMachine final : public Machine {
   bool surely_goes_on(const Memory& m, const Context& c, lark::LexState q) const;
   // Loose grammars: whether some way leads to where everything can be finished, over at most so many tokens.
   bool comes_free(Memory& m, const Context& c, lark::LexState q, int depth) const;
+  bool find_free(Memory& m, const Context& c, lark::LexState q, int depth) const;
   bool is_free(Memory& m, const Context& c, bool newline, int depth) const;
   // The ends of lines that can be reached in the middle of one, with real columns; calls f(context, bytes) until it is true.
   struct LineEnd {

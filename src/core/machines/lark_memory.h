@@ -19,6 +19,7 @@ struct LarkMachine::Memory final : MachineMemory {
   std::unordered_map<State, bool> live;
   std::unordered_map<State, Jump> jumps;
   std::unordered_map<State, uint32_t> costs;
+  std::map<std::pair<State, int>, bool> comes_free;
   lark::Live::Known known;
   lark::LooseCosts::Memo loose;
   std::map<std::tuple<lark::LexState, lark::Guards, int32_t, int32_t>, std::vector<LineEnd>> line_ends;  // node-based: references stay

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import SupportsIndex
 
 from maskwright.compiler import CompiledGrammar, compile
+from maskwright.errors import LarkError
 from maskwright.grammar.json_schema import JsonSchema
 from maskwright.grammar.lark import Lark
 from maskwright.grammar.plan import CompileLimits, Constraint
@@ -50,7 +51,7 @@ def explain(
     allow fewer.
 
     Raises:
-        ConstraintError: as `compile`.
+        ConstraintError: as `compile`; or the constraint is a Lark grammar with special tokens.
         TypeError: token ids without a vocabulary.
     """
     limits = CompileLimits()
@@ -58,7 +59,10 @@ def explain(
     if isinstance(constraint, CompiledGrammar):
         compiled, limits, constraint = constraint, constraint.limits, constraint.constraint
         vocab = compiled.vocabulary
-    elif vocab is not None:
+    if isinstance(constraint, Lark) and constraint.options.get("special"):
+        hint = "Ask a matcher of the compiled grammar for its allowed_tokens()"
+        raise LarkError("explain replays texts, which have no special tokens", location="option special", hint=hint)
+    if compiled is None and vocab is not None:
         compiled = compile(constraint, vocab)
     spelled = compile(constraint, _bytes(), limits)
     if isinstance(text_or_tokens, str | bytes | bytearray):

@@ -11,7 +11,7 @@ import math
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -20,6 +20,7 @@ from maskwright.errors import LimitError
 if TYPE_CHECKING:
     from maskwright._core import Program
     from maskwright.grammar.ir import Ranges
+    from maskwright.vocabulary import Vocabulary
 
 Whitespace = Literal["compact", "bounded", "any"]
 Status = Literal["enforced", "annotation", "over-constrained", "not-in-mask"]
@@ -74,17 +75,24 @@ class Budget:
 
     def check(self, location: str | Callable[[], str]) -> None:
         """Raises LimitError at `location`, or at what it returns, when the compile was cancelled or ran out of time."""
-        cancelled = self._cancel is not None and self._cancel.is_set()
-        if not cancelled and time.monotonic() <= self._deadline:
-            return
-        where = location if isinstance(location, str) else location()
-        if cancelled:
+        self.check_cancel(location)
+        if time.monotonic() > self._deadline:
+            raise LimitError(
+                f"the compile took longer than {self.limits.seconds} s",
+                location=location if isinstance(location, str) else location(),
+                hint="Raise CompileLimits.seconds, or write a smaller constraint",
+            )
+
+    def check_cancel(self, location: str | Callable[[], str]) -> None:
+        """The same for cancelling alone."""
+        if self._cancel is not None and self._cancel.is_set():
+            where = location if isinstance(location, str) else location()
             raise LimitError("the compile was cancelled", location=where)
-        raise LimitError(
-            f"the compile took longer than {self.limits.seconds} s",
-            location=where,
-            hint="Raise CompileLimits.seconds, or write a smaller constraint",
-        )
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the compile is out of time."""
+        return self._deadline - time.monotonic()
 
     @property
     def is_closed(self) -> bool:
@@ -182,6 +190,18 @@ class Constraint(ABC):
     @abstractmethod
     def plan(self, limits: CompileLimits, cancel: Cancel | None = None) -> Plan:
         """The support scan. Raises a ConstraintError naming what cannot be enforced exactly, and where."""
+
+    def reading(self, vocabulary: Vocabulary, banned: Collection[int]) -> Vocabulary:
+        """The vocabulary as it is read under this constraint; by default as it is.
+
+        Args:
+            vocabulary: those banned are special in it.
+            banned: ids that are never produced.
+
+        Raises:
+            ConstraintError: it needs other tokens.
+        """
+        return vocabulary
 
     def _set(self, **attributes: Any) -> None:
         for name, value in attributes.items():

@@ -24,7 +24,13 @@ class LarkOracle:
         import lark
 
         self._lark = lark
-        self.parser = lark.Lark(text, **options)
+        # Its search for colliding terminals only warns, takes long and fails over some; it needs interegular.
+        lexer: Any = lark.lexer
+        searches, lexer.has_interegular = lexer.has_interegular, bool(options.get("strict"))
+        try:
+            self.parser = lark.Lark(text, **options)
+        finally:
+            lexer.has_interegular = searches
         self.starts: list[str] = list(self.parser.options.start)
         self.accepts("a")
 

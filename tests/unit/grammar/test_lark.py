@@ -47,6 +47,19 @@ TABLE = [
     ("start: /a*b/ | start", {"parser": "lalr", "lexer": "basic"}, "b", set(), True),
     ("start: /a(?=b)/ /b/", {}, "a", {"b"}, False),
     ("start: /a(?!b)/ /b|c/", {"parser": "lalr"}, "a", {"c"}, False),
+    # Of two claims about the text to come the one that implies the other stays.
+    ("start: A B C\nA: /a(?!.*c)/\nB: /b(?!c)/\nC: /[xc]+/", {}, "ab", {"x"}, False),
+    ("start: A B C\nA: /a(?!.*c)/\nB: /b(?!c)/\nC: /[xc]+/", {}, "abx", {"x"}, True),
+    ("start: A B C\nA: /a(?!c)/\nB: /b(?!c)/\nC: /[xc]+/", {}, "abx", {"x", "c"}, True),
+    # ^ and \\A hold at the start of the text alone, whatever was ignored or chosen there.
+    ("start: A*\nA: /^a|b/", {}, "", {"a", "b", "ab"}, True),
+    ("start: A*\nA: /^a|b/", {}, "b", {"b"}, True),
+    ("start: A*\nA: /\\Aa|b/", {"lexer": "basic"}, "a", {"b"}, True),
+    ("start: A*\nA: /a?^b|c/", {"parser": "lalr"}, "", {"b", "c"}, True),
+    ('start: A*\nA: /^a|b/\n%ignore " "', {"parser": "lalr"}, "", {"a", "b", "ab", " ", "  "}, True),
+    ('start: A*\nA: /^a|b/\n%ignore " "', {"parser": "lalr", "lexer": "basic"}, " ", {"b", " ", "  "}, True),
+    ("start: A*\nA: /^(?:a|b)/", {"lexer": "dynamic_complete"}, "", {"a", "b"}, True),
+    ("start: A*\nA: /^(?:a|b)/", {"lexer": "dynamic_complete"}, "a", set(), True),
 ]
 
 
@@ -68,7 +81,12 @@ REFUSED = [
     ("start: A\nA: /(?>a|ab)c/\n", {}, "line 2, column 1", "atomic group"),
     ("start: A\nA: /a++/\n", {}, "line 2, column 1", "possessive"),
     ("start: A\nA: /a\\b/\n", {}, "line 2, column 1", r"\\b"),
-    ("start: A\nA: /^a/\n", {}, "line 2, column 1", "looks at text before it"),
+    ("start: A\nA: /^a/m\n", {}, "line 2, column 1", "looks at text before it"),
+    ("start: A\nA: /a(?=b|^)/\n", {}, "line 2, column 1", "looks at text before it"),
+    ("start: A\nA: /^a|b/\n", {"lexer": "dynamic_complete"}, "line 2, column 1", "in some alternatives"),
+    ("start: A B\nA: /a/\nB: /b/\n", {"special": {"B": "<b>"}}, "line 3, column 1", "not declared"),
+    ("start: A B\nA: /a/\n%declare B\n", {"special": {"B": "<b>"}}, "option special", "no token"),
+    ("start: A B\nA: /a/\n%declare B\n", {"special": {"B": "<eos>"}}, "option special", "EOS"),
     ("start: A\nA: /(?<=b)a/\n", {}, "line 2, column 1", "looks at text before it"),
     ("start: A\nA: /a(?=b)/\n", {"lexer": "dynamic_complete"}, "line 2, column 1", "slices"),
     ("start: A\nA: /a*/\n", {}, "line 2, column 1", "zero-width"),

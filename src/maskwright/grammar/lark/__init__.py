@@ -7,11 +7,12 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from maskwright._interrupt import interruptible
 from maskwright.errors import LarkError, LimitError, MaskwrightError, UnsatisfiableError
@@ -19,6 +20,7 @@ from maskwright.grammar.lark.lowered import Lowered
 from maskwright.grammar.lark.options import checked
 from maskwright.grammar.lark.shipped import SHIPPED, shipped_path
 from maskwright.grammar.lark.source import Places
+from maskwright.grammar.lark.special import read_special, with_special
 from maskwright.grammar.lark.stored import cache_file, lark_version, read_lowered, shipped_key, write_lowered
 from maskwright.grammar.plan import Budget, Cancel, CompileLimits, Constraint, Plan, Report, ReportEntry
 
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
     from maskwright import _core
     from maskwright.grammar.ir import Ranges
     from maskwright.grammar.lark.lint import Finding
+    from maskwright.vocabulary import Vocabulary
 
 __all__ = ["Lark", "LarkPlan"]
 
+T = TypeVar("T")
 _WORTH_KEEPING = 0.1  # seconds that loading takes, from which on the result goes to the cache folder
 
 
@@ -41,6 +45,8 @@ class LarkPlan:
         terminals: how each is shown to people, by number.
         rules: those in progress, by state of the parser.
         report: one entry for the whole.
+        limit: makes the error of the core's complaint and a hint.
+        budget: of the compile.
         whitespace: means nothing here.
     """
 
@@ -48,6 +54,8 @@ class LarkPlan:
     terminals: tuple[str, ...]
     rules: tuple[str, ...]
     report: Report
+    limit: Callable[[str, str], LimitError] = lambda message, hint: LimitError(message, location="grammar", hint=hint)
+    budget: Budget = field(default_factory=lambda: Budget(CompileLimits()))
     whitespace: int = 0
 
     def spares(self, lacking: Ranges) -> bool:
@@ -55,16 +63,29 @@ class LarkPlan:
         return False
 
     def start(self, program: _core.Program) -> None:
-        """Allocates and defines the root."""
+        """Allocates and defines the root. Raises LarkError; LimitError while it is found out what can be spelled."""
+        node = program.new_node()
         try:
-            program.define_lark(program.new_node(), self.grammar)
+            searched(self.grammar, lambda: program.define_lark(node, self.grammar), self.budget)
         except ValueError as error:
             hint = "Use a vocabulary with a token for every byte"
+            if "takes too long" in str(error):
+                raise self.limit(str(error), hint) from None
             raise LarkError(str(error), location="vocabulary", hint=hint) from None
+        self.budget.close()
 
     def lower(self, program: _core.Program, node: int) -> None:
         """Never called: no node is left undefined."""
         raise AssertionError(f"node {node} was defined at the start")
+
+
+def searched(grammar: _core.LarkGrammar, work: Callable[[], T], budget: Budget) -> T:
+    """Runs a search of the core that ends early when the compile is cancelled or interrupted."""
+    try:
+        return interruptible(work, lambda: budget.check_cancel("grammar"))
+    except BaseException:
+        grammar.stop()
+        raise
 
 
 class Lark(Constraint):
@@ -82,6 +103,8 @@ class Lark(Constraint):
         g_regex_flags: flags of `re` for all terminals.
         strict: lark then refuses more.
         edit_terminals: a function of lark's terminal definitions; compared by identity.
+        special: which tokens of the vocabulary terminals stand for that are only `%declare`d, by their names: those of
+            tokens, or `Special`s. The tokens are none of the text; lark makes no tree of it.
         options: other options of lark.Lark. Those that do not change the language are taken and ignored; those that may
             change tokens while parsing are refused.
 
@@ -106,6 +129,7 @@ class Lark(Constraint):
         g_regex_flags: int = 0,
         strict: bool = False,
         edit_terminals: Callable[[Any], Any] | None = None,
+        special: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
         if not isinstance(text, str):
@@ -126,6 +150,7 @@ class Lark(Constraint):
                 "g_regex_flags": int(g_regex_flags),
                 "strict": bool(strict),
                 "edit_terminals": edit_terminals,
+                **({"special": read_special(special)} if special else {}),
                 **options,
             },
         )
@@ -201,6 +226,9 @@ class Lark(Constraint):
         from maskwright.grammar.lark.load import quick_lexers
 
         options = {**self.options, "postlex": resolved(self.options["postlex"])}
+        if options.pop("special", None):
+            message = "a grammar with special tokens has no parser: they are none of the text"
+            raise LarkError(message, location="option special", hint="Use the text and the tokens of the result")
         return lark.Lark(self.text, **options, _plugins=quick_lexers())
 
     def plan(self, limits: CompileLimits, cancel: Cancel | None = None) -> Plan:
@@ -212,12 +240,14 @@ class Lark(Constraint):
         begun = time.monotonic()
         lowered = self.lowered()
         grammar = _core.LarkGrammar(lowered.form)
+        grammar.set_seconds(budget.seconds_left)
         places = self.places()
+        limit = partial(self._limit, lowered)
         try:
-            verdict = interruptible(grammar.survey)
+            verdict = searched(grammar, grammar.survey, budget)
         except ValueError as error:
             hint = "Ignore some text between tokens, or write terminals that do not end in the middle of longer ones"
-            raise self._limit(str(error), lowered, hint) from None
+            raise limit(str(error), hint) from None
         budget.check("grammar")
         if verdict == -2:
             hint = "Ignore blanks, and write terminals that a blank ends"
@@ -232,15 +262,25 @@ class Lark(Constraint):
             self._keep(lowered.with_survey(grammar.survey_words()), time.monotonic() - begun)
         detail = f"{self.options['parser']}, {self._lexer()} lexer, {len(lowered.terminals)} terminals"
         report = Report((ReportEntry("", "grammar", "enforced", detail),))
-        return LarkPlan(grammar, lowered.terminals, lowered.rules, report)
+        return LarkPlan(grammar, lowered.terminals, lowered.rules, report, limit, budget)
 
-    def _limit(self, message: str, lowered: Lowered, hint: str) -> LimitError:
-        """The core's complaint, with the names of its terminals, at the place of the first."""
-        numbers = [int(n) for n in re.findall(r"#(\d+)", message)]
+    def _limit(self, lowered: Lowered, message: str, hint: str) -> LimitError:
+        """The core's complaint, with the names of its terminals or rules, at the place of the first."""
+        places = self.places()
+        place = "grammar"
+        if found := re.search(r"#(\d+)", message):
+            shown = lowered.terminals[int(found[1])]
+            place = places.text(shown) if shown.startswith('"') else places.terminal(shown)
+        elif found := re.search(r"@(\d+)", message):
+            place = places.rule(lowered.rules[int(found[1])].split(", ")[0])
         told = re.sub(r"#(\d+)", lambda m: lowered.terminals[int(m[1])], message)
-        shown = lowered.terminals[numbers[0]] if numbers else "grammar"
-        place = self.places().text(shown) if shown.startswith('"') else self.places().terminal(shown)
-        return LimitError(told, location=place, hint=hint)
+        told = re.sub(r"@(\d+)", lambda m: f"rule {lowered.rules[int(m[1])]}", told)
+        return LimitError(told, location=place, hint=f"{hint}; or raise CompileLimits.seconds")
+
+    def reading(self, vocabulary: Vocabulary, banned: Collection[int]) -> Vocabulary:
+        """With bytes for the tokens that terminals are bound to. Raises LarkError."""
+        special = self.options.get("special")
+        return with_special(vocabulary, special, banned) if special else vocabulary
 
     def places(self) -> Places:
         """Where names are defined."""

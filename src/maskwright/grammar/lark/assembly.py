@@ -7,7 +7,7 @@ from collections.abc import Callable
 from maskwright.errors import LimitError
 from maskwright.grammar.ir import Ranges
 
-CHAR, SPLIT, JUMP, MATCH, AHEAD, BEHIND, END, LOOP_IN, LOOP_END = range(9)
+CHAR, SPLIT, JUMP, MATCH, AHEAD, BEHIND, END, LOOP_IN, LOOP_END, BEGIN = range(10)
 MAX_CODE = 400_000  # instructions of a grammar
 MAX_LOOPS, MAX_BEHINDS = 64, 64  # what fits into the core's words
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from maskwright.grammar.lark.assembly import MATCH, Assembly
 from maskwright.grammar.lark.patterns import PatternCompiler
 from maskwright.grammar.lark.regex_module import need_regex
 from maskwright.grammar.lark.source import Places
+from maskwright.grammar.lark.special import characters
 
 FIRST, EACH, EVERY = range(3)  # Lexer::Kind of the core
 KINDS = {"basic": FIRST, "contextual": FIRST, "dynamic": EACH, "dynamic_complete": EVERY}
@@ -35,6 +37,7 @@ class Terminals:
         lexer: the name of the lexer.
         places: where in the grammar's text names are defined.
         regex: lark matches with the `regex` package.
+        special: terminals that stand for tokens of the vocabulary.
     """
 
     def __init__(
@@ -45,8 +48,10 @@ class Terminals:
         lexer: str,
         places: Places,
         regex: bool = False,
+        special: Iterable[str] = (),
     ) -> None:
         self.regex = regex
+        self.special = list(special)
         self.module = need_regex() if regex else re
         self.assembly = Assembly()
         self.definitions = definitions
@@ -65,6 +70,11 @@ class Terminals:
         return self._programs[name]
 
     def _compile(self, name: str, match: int) -> int:
+        if name in self.special:
+            start = self.assembly.here
+            self.assembly.char(characters(self.special.index(name)))
+            self.assembly.emit(MATCH, match)
+            return start
         definition = self.definitions[name]
         compiler = PatternCompiler(
             self.assembly, name, self.places.terminal(name), self.lexer != "dynamic_complete", self.regex
@@ -122,11 +132,12 @@ class Terminals:
                     out.words.append(program)
                 out.unless.append((self.numbers[regex.name], number, self.numbers[text.name]))
         out.programs = [self.program(d.name) for d in definitions if d.name not in gone]
+        out.programs += map(self.program, self.special)  # nothing else reads their bytes: the order does not matter
         return out
 
     def each(self) -> LexerStart:
         """All terminals, each by itself."""
-        missing = [n for n in self.numbers if n not in self.definitions]
+        missing = [n for n in self.numbers if n not in self.definitions and n not in self.special]
         if missing:
             raise LarkError(f"terminal {missing[0]} has no definition", location=self.places.terminal(missing[0]))
         return LexerStart([self.program(name) for name in self.numbers])

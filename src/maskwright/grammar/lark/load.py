@@ -53,6 +53,7 @@ def load(text: str, options: dict[str, Any], places: Places) -> Loaded:
     if options.get("regex"):
         need_regex()
     given = {**options, "postlex": resolved(options["postlex"])}
+    given.pop("special", None)
     parser, cyk = given["parser"], given["parser"] == "cyk"
     if cyk:
         given["parser"] = "earley"

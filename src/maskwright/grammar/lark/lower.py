@@ -14,6 +14,7 @@ from maskwright.grammar.lark.load import Loaded
 from maskwright.grammar.lark.lowered import Lowered, flatten
 from maskwright.grammar.lark.quirk import check_start
 from maskwright.grammar.lark.source import Places
+from maskwright.grammar.lark.special import check_special
 from maskwright.grammar.lark.tables import Rule, Symbol, Tables
 
 END = "$END"
@@ -31,9 +32,11 @@ def lower(loaded: Loaded, options: dict[str, Any], places: Places) -> Lowered:
     indents = read_indenter(options["postlex"], lexer)
     numbers = _terminal_numbers(loaded)
     definitions = {str(t.name): t for t in loaded.lark.terminals}
-    _check_declared(loaded, definitions, indents, places)
+    special = options.get("special", {})
+    check_special(special, set(numbers) - set(definitions), places)
+    _check_declared(loaded, {*definitions, *special}, indents, places)
     flags = int(options.get("g_regex_flags", 0))
-    terminals = Terminals(definitions, numbers, flags, lexer, places, bool(options.get("regex")))
+    terminals = Terminals(definitions, numbers, flags, lexer, places, bool(options.get("regex")), special)
     ignored = [name in loaded.lark.ignore_tokens for name in numbers]
     kind = KINDS[lexer]
     if kind in (EACH, EVERY):
@@ -101,12 +104,12 @@ def _with_end(numbers: dict[str, int]) -> dict[str, int]:
     return {**numbers, END: len(numbers)}
 
 
-def _check_declared(loaded: Loaded, definitions: dict[str, Any], indents: Indents | None, places: Places) -> None:
+def _check_declared(loaded: Loaded, known: set[str], indents: Indents | None, places: Places) -> None:
     made = () if indents is None else (indents.indent, indents.dedent)
     for rule in loaded.rules:
         for symbol in rule.body:
-            if symbol.terminal and symbol.name not in definitions and symbol.name not in made:
-                hint = "Only an Indenter, postlex=, can make such tokens so far: define it"
+            if symbol.terminal and symbol.name not in known and symbol.name not in made:
+                hint = f"Define it, or bind it to a token of the vocabulary: special={{{symbol.name!r}: '<...>'}}"
                 message = f"terminal {symbol.name} is declared and has no text"
                 raise LarkError(message, location=places.terminal(symbol.name), hint=hint)
 

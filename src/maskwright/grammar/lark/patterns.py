@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from maskwright.errors import LarkError
 from maskwright.grammar.ir import ANY, Chars, merge_ranges, negate_ranges
-from maskwright.grammar.lark.assembly import END, MATCH, Assembly
+from maskwright.grammar.lark.assembly import BEGIN, END, MATCH, Assembly
 from maskwright.grammar.lark.regex_module import members as regex_members
 from maskwright.grammar.lark.regex_module import with_placeholders
 from maskwright.grammar.regex.unicode import python_set
@@ -62,6 +62,7 @@ class PatternCompiler:
     ) -> None:
         self.regex = regex
         self.properties: dict[int, str] = {}
+        self.anchored = False  # every way to match begins with ^
         self.out = assembly
         self.name = name
         self.location = location
@@ -81,6 +82,7 @@ class PatternCompiler:
             self.refuse(f"is not a regular expression: {error}", "Correct it")
         start = self.out.here
         self.out.loops = 0
+        self.anchored = _begins_with_anchor(tree)
         self.items(tree, tree.state.flags, 0, True)
         self.out.emit(MATCH, terminal)
         return start
@@ -142,12 +144,10 @@ class PatternCompiler:
         if at in _REFUSED:
             self.refuse(f"uses {_REFUSED[at][0]}, which looks at text before it", _REFUSED[at][1])
         if at in (sre.AT_BEGINNING, sre.AT_BEGINNING_STRING):
-            if low == 0 or not main:
+            lines = at is sre.AT_BEGINNING and bool(flags & _M)
+            if not main or (low == 0 and lines):
                 self.refuse("looks at text before it", f"Include that text in {self.name}, or leave the ^ out")
-            if at is sre.AT_BEGINNING and flags & _M:
-                self.out.behind("\n", lambda: self.out.char(_NEWLINE), False)
-            else:
-                self.out.char(())
+            self.begin(low, lines)
             return low
         self.need_lookaround("$")
 
@@ -167,6 +167,18 @@ class PatternCompiler:
         else:
             self.refuse("has a $ inside a lookahead with more behind it", "Put it at the end of the lookahead")
         return low
+
+    def begin(self, low: int, lines: bool) -> None:
+        """The start of the text; `lines`: or of a line, behind at least one character of the token."""
+        if lines:
+            self.out.behind("\n", lambda: self.out.char(_NEWLINE), False)
+        elif low > 0:
+            self.out.char(())
+        elif self.lookaround or self.anchored:
+            self.out.emit(BEGIN)
+        else:  # on a slice it would hold at every token
+            hint = "Put it in front of all alternatives, or use lexer='dynamic'"
+            self.refuse("has a ^ in some alternatives, with lexer='dynamic_complete', which matches slices", hint)
 
     def need_lookaround(self, what: str) -> None:
         """Raises where the lexer looks at slices of the text."""
@@ -235,3 +247,13 @@ class PatternCompiler:
             elif kind is not sre.NEGATE:
                 out += "\\" + _CATEGORIES[value]
         return regex_members(out + "]", flags)
+
+
+def _begins_with_anchor(items: Any) -> bool:
+    first: tuple[Any, Any] = next(iter(items), (None, None))
+    op, arg = first
+    if op is sre.BRANCH:
+        return all(map(_begins_with_anchor, arg[1]))
+    if op is sre.SUBPATTERN:
+        return _begins_with_anchor(arg[3])
+    return op is sre.AT and arg in (sre.AT_BEGINNING, sre.AT_BEGINNING_STRING)
