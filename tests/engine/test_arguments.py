@@ -24,8 +24,10 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: mw.Speculative(gamma=True), TypeError, "gamma is True"),
     (lambda: mw.Speculative(gamma="some"), ValueError, "gamma is 'some'; it must be 'auto'"),  # type: ignore[arg-type]
     (lambda: mw.Speculative(costs=(0.1,)), ValueError, "two numbers"),  # type: ignore[arg-type]
-    (lambda: mw.Speculative(costs=("a", 1)), TypeError, "a cost is 'a'"),  # type: ignore[arg-type]
+    (lambda: mw.Speculative(costs=("a", 1)), TypeError, r"costs\[0\] is 'a'"),  # type: ignore[arg-type]
     (lambda: mw.Contrastive(k=257), ValueError, "k is 257"),
+    (lambda: mw.Contrastive(k=1.5), TypeError, "k is 1.5"),  # type: ignore[arg-type]
+    (lambda: mw.Beam(True), TypeError, "width is True"),
     (lambda: mw.Contrastive(alpha="1"), TypeError, "alpha is '1'"),  # type: ignore[arg-type]
     (lambda: mw.Beam(5, "power", "1"), TypeError, "alpha is '1'"),  # type: ignore[arg-type]
     (lambda: mw.Beam(2.5), TypeError, "width is 2.5"),  # type: ignore[arg-type]

@@ -153,8 +153,6 @@ def test_outputs_without_a_step() -> None:
     ("arguments", "said"),
     [
         ({"width": 0}, "width is 0"),
-        ({"width": 2.0}, "width is 2.0"),
-        ({"width": True}, "width is True"),
         ({"width": 3, "length_penalty": "mean"}, "'none', 'power' or 'gnmt'"),
         ({"width": 3, "alpha": math.nan}, "alpha is nan"),
         ({"width": 3, "alpha": 1000.0}, "alpha is 1000.0"),

@@ -222,7 +222,7 @@ def test_budgets_are_checked_for_all_before_any_runs() -> None:
         ({"prefix": ["a", "b"]}, ValueError, "2 prefixes for 1 prompts"),
         ({"prefix": [3]}, TypeError, "a prefix is"),
         ({"seed": [1, 2]}, ValueError, "2 seeds for 1 prompts"),
-        ({"seed": "x"}, TypeError, "integer"),
+        ({"seed": "x"}, TypeError, "seed is 'x'"),
         ({"strategy": "beam"}, ValueError, "strategy is 'beam'"),
         ({"sampling": {"temperature": 1}}, TypeError, "must be a Sampling"),
         ({"temperature": 1}, TypeError, "temperature"),

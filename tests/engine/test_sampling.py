@@ -151,7 +151,6 @@ def test_R05_small_temperature_draws_the_greatest() -> None:
         {"top_p": 1.1},
         {"top_p": math.nan},
         {"top_k": -1},
-        {"top_k": 1.5},
         {"min_p": -0.1},
         {"min_p": 1.1},
         {"logit_bias": {3: math.inf}},
@@ -162,6 +161,8 @@ def test_R05_small_temperature_draws_the_greatest() -> None:
 def test_R05_bad_values_raise(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
         Sampling(**bad)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="top_k is 1.5"):
+        Sampling(top_k=1.5)  # type: ignore[arg-type]
 
 
 def test_sampling_is_a_value() -> None:

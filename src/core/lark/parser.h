@@ -133,6 +133,7 @@ class Stacks {
   void reduce(uint32_t state, const Tables::Rule& rule, std::vector<uint32_t>& work);
   StackSet feed_one(NodeRef top, Type t, bool& accepted);
   StackSet make_feed(StackSet s, Type t);
+  LexState make_lexer(StackSet s, bool begin);
 
   const Tables& tables_;
   Lexer& lexer_;
@@ -148,7 +149,6 @@ class Stacks {
   std::vector<int8_t> complete_;
   std::vector<uint64_t> wanted_;  // by set, words of each
   std::vector<bool> wanted_known_;
-  LexState make_lexer(StackSet s, bool begin);
   std::vector<LexState> lexers_;
 };
 

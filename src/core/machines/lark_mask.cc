@@ -61,7 +61,7 @@ class LarkMachine::MaskWalk {
   void add(const TokenSet& set) {
     if (set.empty()) return;
     sets_.push_back(&set);
-    (set.dense() ? dense_ : listed_) += set.dense() ? 1 : set.size();
+    (set.dense() ? dense_ : listed_) += set.dense() ? 1 : set.list().size();
   }
 
   // Many sets are made one, since a mask is written more often than it is found.

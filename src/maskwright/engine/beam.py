@@ -62,7 +62,7 @@ class Beam:
         number("alpha", self.alpha, -_STEEPEST, _STEEPEST)
         one_of("early_stopping", self.early_stopping, (True, False, "never"))
         whole("groups", self.groups, 1)
-        require("groups", self.groups, self.width % self.groups == 0, f"a divisor of the width {self.width}")
+        require("groups", self.groups, self.width % self.groups == 0, f"a number that divides the width {self.width}")
         number("diversity", self.diversity, 0)
         alone = self.groups == 1 and self.diversity != 0
         require("diversity", self.diversity, not alone, "0 where there is one group; pass groups=2 or more")

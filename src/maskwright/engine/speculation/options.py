@@ -137,8 +137,8 @@ class Speculative:
     def _check_costs(self, costs: object) -> None:
         if not isinstance(costs, tuple | list) or len(costs) != 2:
             raise ValueError(f"costs are {costs!r}; give two numbers")
-        for cost in costs:
-            number("a cost", cost, 0)
+        for at, cost in enumerate(costs):
+            number(f"costs[{at}]", cost, 0)
 
     def as_dict(self) -> dict[str, Any]:
         """For the manifest of a run."""
