@@ -161,7 +161,7 @@ def test_R05_small_temperature_draws_the_greatest() -> None:
 def test_R05_bad_values_raise(bad: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(bad))):
         Sampling(**bad)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="top_k is 1.5"):
+    with pytest.raises(TypeError, match=r"top_k is 1\.5"):
         Sampling(top_k=1.5)  # type: ignore[arg-type]
 
 
