@@ -139,14 +139,28 @@ RegexBases& Automaton::bases(const Vocab& vocab, Transport transport) {
 
 namespace {
 
-// Bytes that spell some character of a class, of which the smallest is known. A vocabulary without every byte may lack that
-// one and have another.
-uint32_t bytes_of(uint32_t smallest, const Vocab& vocab, Transport transport) {
-  const uint32_t bytes = json_bytes(smallest);
-  const bool escaped = transport != Transport::Raw && bytes > 1 && smallest < 0x80;
-  if (vocab.is_byte_complete() || escaped || (smallest < 0x80 && vocab.has_byte(static_cast<uint8_t>(smallest)))) return bytes;
-  if (transport == Transport::JsonAny) return smallest > 0xffff ? 12 : 6;
-  return std::max(bytes, 4u);
+// Bytes that spell some character of a class: the smallest one may be a control character, which JSON escapes and a vocabulary
+// may lack, beside letters.
+uint32_t find_bytes_of(const RegexDfa::Successor& s, const RegexDfa& dfa, const Vocab& vocab, Transport transport) {
+  const bool raw = transport == Transport::Raw;
+  const uint32_t smallest = json_bytes(s.code_point);
+  std::vector<uint32_t> ascii;
+  dfa.code_points(s.cls, 0x7f, ascii);
+  uint32_t best = kNoCost;
+  for (const uint32_t c : ascii)
+    if (const bool escaped = !raw && json_bytes(c) > 1; escaped || vocab.has_byte(static_cast<uint8_t>(c)))
+      best = std::min(best, escaped ? json_bytes(c) : 1);
+  if (best < kNoCost) return best;
+  if (vocab.is_byte_complete()) return smallest;
+  if (transport == Transport::JsonAny) return s.code_point > 0xffff ? 12 : 6;
+  return std::max(smallest, 4u);
+}
+
+uint32_t bytes_of(const RegexDfa::Successor& s, const RegexDfa& dfa, const Vocab& vocab, Transport transport,
+                  std::unordered_map<uint32_t, uint32_t>& known) {
+  const auto [it, fresh] = known.try_emplace(s.cls, 0);
+  if (fresh) it->second = find_bytes_of(s, dfa, vocab, transport);
+  return it->second;
 }
 
 // The graph around a state whose edges are single tokens and, between characters, characters spelled by bytes; and the
@@ -154,8 +168,9 @@ uint32_t bytes_of(uint32_t smallest, const Vocab& vocab, Transport transport) {
 class FinishSearch {
  public:
   FinishSearch(Vocab& vocab, RegexDfa& dfa, RegexBases& bases, Transport transport,
-               std::unordered_map<uint64_t, uint32_t>& known)
-      : vocab_(vocab), tokens_(vocab, dfa, bases, transport), dfa_(dfa), transport_(transport), known_(known) {}
+               std::unordered_map<uint64_t, uint32_t>& known, std::unordered_map<uint32_t, uint32_t>& class_bytes)
+      : vocab_(vocab), tokens_(vocab, dfa, bases, transport), dfa_(dfa), transport_(transport), known_(known),
+        class_bytes_(class_bytes) {}
 
   // False: more than `most` states lie between characters. If those inside characters are more than that, or not asked for,
   // they are left out again (`complete` says so): a part of them would not have costs that every token lowers.
@@ -227,7 +242,7 @@ class FinishSearch {
     if ((at & kSubMask) != 0) return;
     dfa_.successors(state, successors_);
     for (const auto& s : successors_) {
-      before_[key_of(s.next, 0)].push_back({at, bytes_of(s.code_point, vocab_, transport_)});
+      before_[key_of(s.next, 0)].push_back({at, bytes_of(s, dfa_, vocab_, transport_, class_bytes_)});
       meet(key_of(s.next, 0));
     }
   }
@@ -247,6 +262,7 @@ class FinishSearch {
   Transport transport_;
   bool complete_ = true;
   std::unordered_map<uint64_t, uint32_t>& known_;
+  std::unordered_map<uint32_t, uint32_t>& class_bytes_;
   std::unordered_map<uint64_t, std::vector<Edge>> before_;  // by successor
   std::unordered_map<uint64_t, uint32_t> cost_;
   std::unordered_set<uint64_t> seen_;
@@ -287,7 +303,7 @@ uint32_t Automaton::finish_tokens(PerVocab& here, Vocab& vocab, DfaState state, 
 // Settles the state and all that it leads to, if they are not too many.
 void Automaton::search_finish(PerVocab& here, Vocab& vocab, uint64_t from) {
   if (here.is_small) {
-    FinishSearch search(vocab, *dfa_, here.bases, here.transport, here.finish);
+    FinishSearch search(vocab, *dfa_, here.bases, here.transport, here.finish, here.class_bytes);
     here.is_small = search.explore(from, kFewStates, true) && search.complete();
     if (here.is_small) return search.settle();
   }
@@ -295,7 +311,7 @@ void Automaton::search_finish(PerVocab& here, Vocab& vocab, uint64_t from) {
   if (!here.is_far && search_near(here, vocab, static_cast<DfaState>(from >> kSubBits))) return;
   here.is_far = true;  // one search in vain is enough
   if (too_wide_) return;
-  FinishSearch search(vocab, *dfa_, here.bases, here.transport, here.finish);
+  FinishSearch search(vocab, *dfa_, here.bases, here.transport, here.finish, here.class_bytes);
   too_wide_ = !search.explore(from, most_searched(), false);  // likewise
   if (!too_wide_) search.settle();
 }
@@ -358,7 +374,7 @@ const RegexDfa::Successor* Automaton::nearest(const std::vector<RegexDfa::Succes
 uint32_t Automaton::shortest_bytes(PerVocab& here, const Vocab& vocab, DfaState state) {
   if (dfa_->min_length(state) > kMaxWalk) return kNoCost;
   auto& shortest = here.shortest;
-  const auto bytes = [&](const RegexDfa::Successor& s) { return bytes_of(s.code_point, vocab, here.transport); };
+  const auto bytes = [&](const RegexDfa::Successor& s) { return bytes_of(s, *dfa_, vocab, here.transport, here.class_bytes); };
   std::vector<std::pair<DfaState, uint32_t>> path;  // with the bytes of the character after it
   std::vector<RegexDfa::Successor> next;
   DfaState at = state;
@@ -446,7 +462,7 @@ void Automaton::explore_bytes(PerVocab& here, const Vocab& vocab) {
         order.push_back(s.next);
         before.emplace_back();
       }
-      before[it->second].emplace_back(static_cast<uint32_t>(i), bytes_of(s.code_point, vocab, here.transport));
+      before[it->second].emplace_back(static_cast<uint32_t>(i), bytes_of(s, *dfa_, vocab, here.transport, here.class_bytes));
     }
   }
   std::vector<uint32_t> cost(order.size(), kNoCost);

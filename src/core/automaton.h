@@ -56,6 +56,7 @@ class Automaton {
     std::unordered_map<uint64_t, uint32_t> characters;  // likewise, inside a character that is finished byte by byte
     bool is_small = true;                               // no search has met more than kFewStates
     bool is_far = false;                                // from some state no end is near
+    std::unordered_map<uint32_t, uint32_t> class_bytes; // of a character, by class
     std::unordered_map<DfaState, uint32_t> shortest;    // in bytes
     std::unordered_map<DfaState, uint32_t> after_cut;   // likewise, the most after a character that has begun there
     bool is_explored = false;
