@@ -90,7 +90,7 @@ def test_full_and_search_are_those_of_re(pattern: str, flags: int, texts: list[s
     for text in texts:
         assert matches(full, text) == (judge.fullmatch(text) is not None), (pattern, flags, text)
         if ("(?u" if flags & re.A else "(?a") in pattern:
-            continue  # re.search(r"(?a:\W)", "ß") is None, against its own fullmatch: a bug of CPython, either way round
+            continue  # re.search(r"(?a:\W)", "ß") is None, against its own fullmatch: a bug of CPython both ways
         assert matches(search, text) == (judge.search(text) is not None), (pattern, flags, text)
 
 
