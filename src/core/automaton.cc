@@ -294,7 +294,7 @@ uint32_t Automaton::finish_tokens(PerVocab& here, Vocab& vocab, DfaState state, 
   }
   if (may_be_escape) return std::min(finish_character(here, vocab, state, sub), it == here.finish.end() ? kNoCost : it->second);
   if (sub != 0) return it != here.finish.end() ? it->second : finish_character(here, vocab, state, sub);
-  const uint32_t bytes = add_cost(shortest_bytes(here, vocab, state), raw ? 0 : 1);
+  const uint32_t bytes = add_cost(bytes_to_end(here, vocab, state), raw ? 0 : 1);
   if (it == here.finish.end()) it = here.finish.emplace(key, bytes).first;
   // What was found nearby counts whole tokens; a text by bytes may be less, and others rely on that.
   return it->second = std::min(it->second, bytes);
@@ -431,10 +431,10 @@ uint32_t Automaton::find_widest(PerVocab& here, const RegexBase& base, const Voc
 // Bytes of some text that matches from here on, as few as is easily said; kNoCost where there are too many states to look at.
 uint32_t Automaton::bytes_to_end(PerVocab& here, const Vocab& vocab, DfaState state) {
   const uint32_t cost = shortest_bytes(here, vocab, state);
-  if (cost < kNoCost) return cost;
-  explore_bytes(here, vocab);
+  if (cost >= kNoCost) explore_bytes(here, vocab);
+  // Once explored, every state has its least: those before it count on no more.
   const auto it = here.bytes.find(state);
-  return it == here.bytes.end() ? kNoCost : it->second;
+  return it == here.bytes.end() ? cost : std::min(cost, it->second);
 }
 
 uint32_t Automaton::bytes_after_cut(PerVocab& here, const Vocab& vocab, DfaState state) {

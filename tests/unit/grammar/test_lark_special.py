@@ -8,20 +8,13 @@ from typing import Any
 import pytest
 
 import maskwright as mw
+from laws.lark_grammars import PAIRS
 from maskwright.grammar.descriptions import describe, restore
 
 # All single bytes, 0xff among them, some pieces, two tokens of one name, and the end.
 TOKENS = [*(bytes([i]) for i in range(256)), b"ab", b"\xff\x00", b"<go>", b"<go>", b"<stop>", b"<eos>"]
 PLAIN_GO, GO, STOP, EOS = 258, 259, 260, 261
 VOCABULARY = mw.Vocabulary(TOKENS, eos_ids=[EOS], special_ids=[GO, STOP, EOS])
-PAIRS = (
-    ("earley", "dynamic"),
-    ("earley", "dynamic_complete"),
-    ("earley", "basic"),
-    ("lalr", "contextual"),
-    ("lalr", "basic"),
-    ("cyk", "basic"),
-)
 GRAMMAR = "start: GO word STOP | word\nword: A+\nA: /a(?!c)/ | /[b-c]/\n%declare GO STOP\n"
 PLAIN = GRAMMAR.replace("(?!c)", "")
 SPECIAL = {"GO": "<go>", "STOP": mw.Special("<stop>")}
