@@ -44,6 +44,11 @@ int StringMachine::candidates(Request&, State s, std::span<uint8_t> out) const {
 
 namespace {
 
+// Near the budget, where bytes were too many, bases within the vocabulary would be made in vain for most nodes.
+bool is_near(Walker& w, TrieNode node) {
+  return w.costs() && w.request().cost_unit() == CostUnit::Tokens && node != TokenTrie::kRoot;
+}
+
 bool fits(Walker& w, RestId rest, uint32_t most) {
   return !w.costs() || w.fits(add_cost(most, w.request().rest_cost(rest)));
 }
@@ -179,7 +184,7 @@ bool RegexStringMachine::walk_base(Walker& w, TrieNode node, const Item& item) c
     w.pop_exits(base.exits, {}, item.rest);
     return true;
   }
-  if (universal || sub_of(item.state) != 0) return false;
+  if (universal || sub_of(item.state) != 0 || is_near(w, node)) return false;
   const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, d, w.costs()));
   if (w.costs() && !fits(w, item.rest, automaton_->widest(base, w.vocab(), transport()))) return false;
   w.add(base.stay);
@@ -241,6 +246,7 @@ bool RegexMachine::walk_base(Walker& w, TrieNode node, const Item& item) const {
     w.add(w.keep(w.vocab().bases().run(node, {~uint64_t{0}, ~uint64_t{0}, true})).stay());
     return true;
   }
+  if (is_near(w, node)) return false;
   const RegexBase& base = w.keep(bases_.get(w.vocab().bases(), node, d, w.costs()));
   if (w.costs() && !fits(w, item.rest, automaton_->widest(base, w.vocab(), Transport::Raw))) return false;
   w.add(base.stay);
